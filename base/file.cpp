@@ -1,0 +1,143 @@
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <random>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace kiln {
+namespace {
+
+Error io_error(Stage stage, std::string_view what, const std::filesystem::path& path, int error) {
+    const auto code = error == ENOENT ? ErrorCode::not_found : ErrorCode::io;
+    return Error{code, stage, system_message(what, path, error)};
+}
+
+// Reads into anything that is a contiguous, resizable run of single bytes.
+template <class Buffer>
+Result<Buffer> read_whole(const std::filesystem::path& path, Stage stage) {
+    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) {
+        return tl::unexpected(io_error(stage, "open", path, errno));
+    }
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) {
+        return tl::unexpected(io_error(stage, "stat", path, errno));
+    }
+    Buffer buffer;
+    // One byte more than the file claims to have, so that the end is seen without growing the buffer again.
+    buffer.resize(static_cast<std::size_t>(info.st_size) + 1);
+    std::size_t used = 0;
+    while (true) {
+        const ssize_t got = ::read(fd.get(), buffer.data() + used, buffer.size() - used);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return tl::unexpected(io_error(stage, "read", path, errno));
+        }
+        if (got == 0) {
+            break;
+        }
+        used += static_cast<std::size_t>(got);
+        if (used == buffer.size()) {
+            buffer.resize(2 * buffer.size());
+        }
+    }
+    buffer.resize(used);
+    return buffer;
+}
+
+// Removes the temporary file unless its publication was completed.
+class TemporaryFile {
+  public:
+    explicit TemporaryFile(std::filesystem::path path) : path_(std::move(path)) {}
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    ~TemporaryFile() {
+        if (!path_.empty()) {
+            ::unlink(path_.c_str());
+        }
+    }
+    const std::filesystem::path& path() const { return path_; }
+    void keep() { path_.clear(); }
+
+  private:
+    std::filesystem::path path_;
+};
+
+}  // namespace
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+    if (this != &other) {
+        reset();
+        fd_ = other.release();
+    }
+    return *this;
+}
+
+void UniqueFd::reset() {
+    if (fd_ >= 0) {
+        ::close(std::exchange(fd_, -1));
+    }
+}
+
+std::string system_message(std::string_view what, const std::filesystem::path& path, int error) {
+    return fmt::format("{} {}: {}", what, path.string(), std::generic_category().message(error));
+}
+
+Result<Bytes> read_file(const std::filesystem::path& path, Stage stage) {
+    return read_whole<Bytes>(path, stage);
+}
+
+Result<std::string> read_text_file(const std::filesystem::path& path, Stage stage) {
+    return read_whole<std::string>(path, stage);
+}
+
+Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Stage stage) {
+    static thread_local std::mt19937_64 random{std::random_device{}()};
+    TemporaryFile temporary(fmt::format("{}.{}.{:016x}.tmp", path.string(), ::getpid(), random()));
+
+    UniqueFd fd(::open(temporary.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd.valid()) {
+        return tl::unexpected(io_error(stage, "create", temporary.path(), errno));
+    }
+    std::size_t written = 0;
+    while (written < bytes.size()) {
+        const ssize_t put = ::write(fd.get(), bytes.data() + written, bytes.size() - written);
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put < 0) {
+            return tl::unexpected(io_error(stage, "write", temporary.path(), errno));
+        }
+        written += static_cast<std::size_t>(put);
+    }
+    if (::fsync(fd.get()) != 0) {
+        return tl::unexpected(io_error(stage, "fsync", temporary.path(), errno));
+    }
+    if (::close(fd.release()) != 0) {
+        return tl::unexpected(io_error(stage, "close", temporary.path(), errno));
+    }
+    if (::rename(temporary.path().c_str(), path.c_str()) != 0) {
+        return tl::unexpected(io_error(stage, "rename to", path, errno));
+    }
+    temporary.keep();
+
+    auto folder = path.parent_path();
+    if (folder.empty()) {
+        folder = ".";
+    }
+    const UniqueFd folder_fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder_fd.valid() || ::fsync(folder_fd.get()) != 0) {
+        return tl::unexpected(io_error(stage, "fsync", folder, errno));
+    }
+    return {};
+}
+
+}  // namespace kiln

@@ -1,0 +1,45 @@
+// Files, with the three habits that a cache needs: descriptors that close themselves and never leak into a child, whole
+// reads, and publication that is atomic and durable.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+
+namespace kiln {
+
+// Owns one file descriptor. Not thread safe.
+class UniqueFd {
+  public:
+    UniqueFd() = default;
+    explicit UniqueFd(int fd) : fd_(fd) {}
+    UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    UniqueFd& operator=(UniqueFd&& other) noexcept;
+    ~UniqueFd() { reset(); }
+
+    [[nodiscard]] int get() const { return fd_; }
+    [[nodiscard]] bool valid() const { return fd_ >= 0; }
+    void reset();
+    [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+
+  private:
+    int fd_ = -1;
+};
+
+// The whole file. A file that does not exist is not_found, anything else io; `stage` is the caller's.
+[[nodiscard]] Result<Bytes> read_file(const std::filesystem::path& path, Stage stage);
+[[nodiscard]] Result<std::string> read_text_file(const std::filesystem::path& path, Stage stage);
+
+// Publishes `bytes` under `path`: a reader sees the old file or the whole new one, also after a power cut. Written to a
+// temporary file of the same folder ("PATH.PID.RANDOM.tmp"), fsync, rename, fsync of the folder. On any error the temporary
+// file is gone and `path` is as it was.
+[[nodiscard]] Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Stage stage);
+
+// "open /a/b: Permission denied", from an errno value.
+[[nodiscard]] std::string system_message(std::string_view what, const std::filesystem::path& path, int error);
+
+}  // namespace kiln

@@ -1,0 +1,68 @@
+#include "base/log.hpp"
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+namespace kiln::log {
+namespace {
+
+struct LevelName {
+    std::string_view word;
+    Level level;
+    spdlog::level::level_enum native;
+};
+
+constexpr std::array kLevels = {
+    LevelName{"debug", Level::debug, spdlog::level::debug},
+    LevelName{"info", Level::info, spdlog::level::info},
+    LevelName{"warning", Level::warning, spdlog::level::warn},
+    LevelName{"error", Level::error, spdlog::level::err},
+    LevelName{"off", Level::off, spdlog::level::off},
+};
+
+spdlog::level::level_enum native(Level level) {
+    return kLevels[static_cast<std::size_t>(level)].native;
+}
+
+// Not in spdlog's registry: an engine that uses spdlog itself must not meet a logger of ours there. Never destroyed,
+// so that a static destructor of the host may still log.
+spdlog::logger& logger() {
+    static auto* const instance = [] {
+        auto* made = new spdlog::logger("kiln", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+        made->set_pattern("kiln: %l: %v");
+        made->set_level(native(Level::warning));
+        made->flush_on(spdlog::level::trace);
+        return made;
+    }();
+    return *instance;
+}
+
+}  // namespace
+
+bool parse_level(std::string_view word, Level& level) {
+    for (const auto& known : kLevels) {
+        if (known.word == word) {
+            level = known.level;
+            return true;
+        }
+    }
+    return false;
+}
+
+void set_level(Level level) {
+    logger().set_level(native(level));
+}
+
+bool enabled(Level level) {
+    return logger().should_log(native(level));
+}
+
+void write(Level level, std::string_view line) {
+    logger().log(native(level), "{}", line);
+}
+
+}  // namespace kiln::log

@@ -1,0 +1,35 @@
+# What every target of kiln is built with, said once.
+
+add_library(kiln_flags INTERFACE)
+target_compile_features(kiln_flags INTERFACE cxx_std_20)
+# Rooms include each other by their path from the root: "cache/store.hpp".
+target_include_directories(kiln_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+target_compile_options(kiln_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+if(KILN_SANITIZE)
+  target_compile_options(kiln_flags INTERFACE -fsanitize=${KILN_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(kiln_flags INTERFACE -fsanitize=${KILN_SANITIZE})
+  if(KILN_SANITIZE MATCHES "undefined")
+    target_compile_options(kiln_flags INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# kiln_room(NAME SOURCES... [DEPENDS targets...]): one room of the project as a static library.
+# Rooms end up inside libkiln.so, so they are position independent and export nothing.
+function(kiln_room name)
+  cmake_parse_arguments(room "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${room_SOURCES})
+  target_link_libraries(${name} PUBLIC kiln_flags ${room_DEPENDS})
+endfunction()
+
+# kiln_test(NAME SOURCES... [DEPENDS targets...] [LABELS ...]): one doctest program, one ctest entry.
+function(kiln_test name)
+  cmake_parse_arguments(test "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  add_executable(${name} ${test_SOURCES})
+  target_link_libraries(${name} PRIVATE kiln_flags kiln_test_main ${test_DEPENDS})
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}")
+endfunction()
