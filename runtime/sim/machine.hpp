@@ -1,0 +1,91 @@
+// The gfx950 machine: runs a loaded code object's kernels, instruction by instruction, and reports every broken rule.
+//
+// A library of its own: it knows nothing of HIP. The look-alike (runtime/sim/hip/) gives it streams and modules.
+// Device addresses are host addresses, so a copy is a memcpy and mapped host memory needs no translation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+#include "runtime/device/device.hpp"
+
+namespace kiln::sim {
+
+// What one device may touch. Thread safe.
+class Memory {
+  public:
+    explicit Memory(std::size_t capacity_bytes);
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    // Aligned to 256 bytes, with unmapped or poisoned surroundings: the bytes next to an allocation belong to no other.
+    // device_failed when the capacity is used up.
+    [[nodiscard]] Result<void*> allocate(std::size_t bytes);
+    // invalid_argument when `pointer` is not the start of a live allocation. Null is fine.
+    [[nodiscard]] Result<void> free(void* pointer);
+    // Lets the device touch memory of the host's (pinned memory, a module's segments) until withdraw().
+    void admit(const void* pointer, std::size_t bytes);
+    void withdraw(const void* pointer);
+
+    struct Range {
+        std::uintptr_t begin = 0, end = 0;
+        bool contains(std::uintptr_t address, std::size_t bytes) const {
+            return address >= begin && bytes <= end - begin && address - begin <= end - begin - bytes;
+        }
+    };
+    // The live range that holds `address`; an empty one when there is none.
+    [[nodiscard]] Range find(std::uintptr_t address) const;
+    [[nodiscard]] std::size_t used_bytes() const;
+    [[nodiscard]] std::size_t capacity_bytes() const { return capacity_; }
+
+  private:
+    const std::size_t capacity_;
+    mutable std::shared_mutex mutex_;
+    std::map<std::uintptr_t, Range> ranges_;  // by begin; protected by mutex_
+    std::size_t used_ = 0;                    // protected by mutex_
+};
+
+struct Kernel;  // decoded; see program.hpp
+
+// A code object decoded for execution. Immutable and thread safe once loaded; its segments are copied to memory of its
+// own, at which the kernel's own addresses point.
+class Program {
+  public:
+    // The listing must have been made from exactly this code object's .text (its digest is compared). load_failed names
+    // what does not fit. An instruction that the simulator does not know fails only when it is executed.
+    [[nodiscard]] static Result<std::shared_ptr<const Program>> load(ByteView code_object, std::string_view listing);
+    virtual ~Program() = default;
+    // Null when there is none of that name.
+    [[nodiscard]] virtual const Kernel* find(std::string_view name) const = 0;
+    // The image that a device must be allowed to touch while the module lives: scalar loads of constants go there.
+    [[nodiscard]] virtual ByteView image() const = 0;
+};
+
+struct Dispatch {
+    const Kernel* kernel = nullptr;
+    device::Dim3 grid;   // work-groups
+    device::Dim3 block;  // work-items of one
+    std::uint32_t dynamic_lds_bytes = 0;
+    ByteView kernargs;   // explicit arguments; the hidden ones that the metadata lists are filled in by run()
+};
+
+struct MachineConfig {
+    unsigned threads = 0;  // host threads that share the work-groups; 0 means one per core of this process
+};
+
+// Runs the whole grid and returns when it is done. Errors are device_failed; the message names the kernel, the
+// instruction with its offset, the work-group, wave and lane, and the rule that was broken: an unknown instruction, an
+// access outside every allocation or misaligned, a register or LDS byte read that nothing wrote, a barrier not reached by
+// all waves.
+[[nodiscard]] Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memory,
+                                                  const MachineConfig& config = {});
+
+}  // namespace kiln::sim
