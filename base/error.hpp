@@ -1,7 +1,7 @@
 // The error that every room hands back, and the expected type that carries it.
 //
-// No room throws across its interface: a function that can fail returns Result<T>. Exceptions of the libraries we use
-// are caught where they are raised and become an Error there.
+// No room throws across its interface: a function that can fail returns Result<T>. Exceptions of the
+// libraries we use are caught where they are raised and become an Error there.
 #pragma once
 
 #include <string>

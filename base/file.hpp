@@ -1,5 +1,5 @@
-// Files, with the three habits that a cache needs: descriptors that close themselves and never leak into a child, whole
-// reads, and publication that is atomic and durable.
+// Files, with the three habits that a cache needs: descriptors that close themselves and never leak into a
+// child, whole reads, and publication that is atomic and durable.
 #pragma once
 
 #include <filesystem>
@@ -34,9 +34,9 @@ class UniqueFd {
 [[nodiscard]] Result<Bytes> read_file(const std::filesystem::path& path, Stage stage);
 [[nodiscard]] Result<std::string> read_text_file(const std::filesystem::path& path, Stage stage);
 
-// Publishes `bytes` under `path`: a reader sees the old file or the whole new one, also after a power cut. Written to a
-// temporary file of the same folder ("PATH.PID.RANDOM.tmp"), fsync, rename, fsync of the folder. On any error the temporary
-// file is gone and `path` is as it was.
+// Publishes `bytes` under `path`: a reader sees the old file or the whole new one, also after a power cut.
+// Written to a temporary file of the same folder ("PATH.PID.RANDOM.tmp"), fsync, rename, fsync of the folder.
+// On any error the temporary file is gone and `path` is as it was.
 [[nodiscard]] Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Stage stage);
 
 // "open /a/b: Permission denied", from an errno value.

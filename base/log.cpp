@@ -28,8 +28,8 @@ spdlog::level::level_enum native(Level level) {
     return kLevels[static_cast<std::size_t>(level)].native;
 }
 
-// Not in spdlog's registry: an engine that uses spdlog itself must not meet a logger of ours there. Never destroyed,
-// so that a static destructor of the host may still log.
+// Not in spdlog's registry: an engine that uses spdlog itself must not meet a logger of ours there. Never
+// destroyed, so that a static destructor of the host may still log.
 spdlog::logger& logger() {
     static auto* const instance = [] {
         auto* made = new spdlog::logger("kiln", std::make_shared<spdlog::sinks::stderr_sink_mt>());

@@ -1,6 +1,7 @@
 // One line of diagnostics, to stderr, at the level that KILN_LOG or the embedding program asks for.
 //
-// Thread safe. Never called on the launch path, except for the one line that says a specialisation was disabled.
+// Thread safe. Never called on the launch path, except for the one line that says a specialisation was
+// disabled.
 #pragma once
 
 #include <string_view>
