@@ -14,6 +14,13 @@ if(KILN_SANITIZE)
   endif()
 endif()
 
+# The build tree is laid out like an installation, so that parts find each other the same way in both:
+#   bin/kiln   lib/libkiln.so   lib/kiln/kiln-compile   lib/kiln/sim/libamdhip64.so.7
+set(KILN_BIN_OUTPUT "${PROJECT_BINARY_DIR}/bin")
+set(KILN_LIB_OUTPUT "${PROJECT_BINARY_DIR}/lib")
+set(KILN_PRIVATE_OUTPUT "${KILN_LIB_OUTPUT}/kiln")
+set(KILN_INSTALL_PRIVATE "${CMAKE_INSTALL_LIBDIR}/kiln")
+
 # kiln_room(NAME SOURCES... [DEPENDS targets...]): one room of the project as a static library.
 # Rooms end up inside libkiln.so, so they are position independent and export nothing.
 function(kiln_room name)
