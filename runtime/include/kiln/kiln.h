@@ -1,0 +1,347 @@
+/* kiln: GPU kernels as source templates, specialised for a shape the first time it is asked for.
+ *
+ * This is the whole interface of libkiln: C11, opaque handles, no exceptions, nothing of HIP, CUDA or any
+ * other library. A C++ program uses kiln.hpp, which is header-only on top of it.
+ *
+ *     kiln_config config = KILN_CONFIG_INIT;
+ *     kiln_service* service = NULL;
+ *     kiln_plan* plan = NULL;
+ *     kiln_error* error = NULL;
+ *     kiln_linear problem = KILN_LINEAR_INIT;
+ *     problem.n = 4608;
+ *     problem.k = 4096;
+ *     if (kiln_service_open(&config, &service, &error) == KILN_OK &&
+ *         kiln_linear_prepare(service, 0, &problem, &plan, &error) == KILN_OK) {
+ *         kiln_linear_args args = {x, 4096, w, w_scale, out};
+ *         kiln_status status = kiln_linear_launch(plan, stream, m, &args);
+ *     }
+ *
+ * Life of a handle. A function that gives out a handle gives it with one reference; *_release (or
+ * kiln_error_free) takes it back, and is fine with NULL. A plan keeps alive what it needs: it may outlive its
+ * service.
+ *
+ * Structs that carry struct_size are versioned: their *_INIT macro sets it, members that an older caller does
+ * not know take their default, and a struct from a newer header is accepted as long as what this library does
+ * not know is zero.
+ *
+ * Thread safety. Every function may be called from any thread at any time on the same handle, except that
+ * releasing the last reference must not race with another use of it.
+ */
+#ifndef KILN_KILN_H_
+#define KILN_KILN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define KILN_VERSION_MAJOR 0
+#define KILN_VERSION_MINOR 1
+#define KILN_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define KILN_API __attribute__((visibility("default")))
+#define KILN_NODISCARD __attribute__((warn_unused_result))
+#else
+#define KILN_API
+#define KILN_NODISCARD
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- status, errors, declines
+ * ---------------------------------------------------------------------------------------
+ *
+ * Every function that can fail returns a status:
+ *     0    done
+ *   > 0    declined: "not applicable", one of kiln_decline; the caller keeps its own path, nothing is wrong
+ *   < 0    failed: minus one of kiln_error_code
+ */
+typedef int32_t kiln_status;
+#define KILN_OK 0
+
+/* What kind of thing went wrong. The values never change. */
+typedef enum kiln_error_code {
+    KILN_ERROR_INVALID_ARGUMENT = 1, /* the caller passed something that can not be meant */
+    KILN_ERROR_BAD_INPUT = 2,        /* a file or an environment variable is malformed */
+    KILN_ERROR_NOT_FOUND = 3,        /* a thing that was named does not exist */
+    KILN_ERROR_ENVIRONMENT = 4, /* the machine lacks something: a library, a worker, a folder, a permission */
+    KILN_ERROR_IO = 5,          /* the operating system refused to read or write */
+    KILN_ERROR_DAMAGED = 6,     /* bytes that kiln wrote no longer verify */
+    KILN_ERROR_COMPILE_FAILED = 7, /* the compiler judged a template and refused it */
+    KILN_ERROR_WORKER_FAILED = 8,  /* the compile worker crashed, hung or talked nonsense */
+    KILN_ERROR_LOAD_FAILED = 9,    /* the driver, or kiln's own check, refused a code object */
+    KILN_ERROR_LAUNCH_FAILED =
+        10, /* the driver refused a launch: that specialisation is disabled from now on */
+    KILN_ERROR_DEVICE_FAILED =
+        11, /* any other call of the driver failed, an earlier asynchronous error among them */
+    KILN_ERROR_INTERNAL = 12 /* a promise of kiln's own code was broken */
+} kiln_error_code;
+
+/* Where in the life of a request it went wrong. The values never change. */
+typedef enum kiln_stage {
+    KILN_STAGE_CONFIGURE = 1,
+    KILN_STAGE_TABLE = 2,
+    KILN_STAGE_CACHE = 3,
+    KILN_STAGE_COMPILE = 4,
+    KILN_STAGE_LOAD = 5,
+    KILN_STAGE_LAUNCH = 6,
+    KILN_STAGE_DEVICE = 7
+} kiln_stage;
+
+/* Every reason to decline. The values never change; new ones are added at the end of their group. */
+typedef enum kiln_decline {
+    /* Decided when a problem is asked for (supports, prepare). */
+    KILN_DECLINE_SHAPE = 1,          /* no row of the shape tables has these dimensions */
+    KILN_DECLINE_PROCESSOR = 2,      /* rows have these dimensions, none for the processor of this device */
+    KILN_DECLINE_TARGET_FEATURE = 3, /* rows for this processor pin a feature that the device has otherwise */
+    KILN_DECLINE_SWITCHED_OFF = 4, /* KILN_DISABLE or the configuration takes this operator or template out */
+    KILN_DECLINE_DISABLED = 5,     /* a build, a load or a launch of it failed earlier in this process */
+    KILN_DECLINE_COMPILER = 6,     /* the compiler at hand can not build for the target (HIP before 7.2) */
+    KILN_DECLINE_DIMENSIONS = 7,   /* dimensions that the operator's layouts do not allow */
+    KILN_DECLINE_X_TYPE = 8,       /* activations of another type than the operator takes */
+    KILN_DECLINE_X_QUANTISED = 9,  /* activations already quantised: an input scale is given */
+    KILN_DECLINE_X_INNER_STRIDE = 10, /* neighbours in a row of x are not adjacent in memory */
+    KILN_DECLINE_W_TYPE = 11,         /* weights of another type */
+    KILN_DECLINE_W_LAYOUT = 12,       /* weights not preshuffled */
+    KILN_DECLINE_W_SCALE_TYPE = 13,   /* weight scales of another type */
+    KILN_DECLINE_W_SCALE_SHAPE = 14,  /* weight scales of another granularity */
+    KILN_DECLINE_W_SCALE_STRIDE = 15, /* weight scales not contiguous */
+    KILN_DECLINE_OUT_TYPE = 16,       /* results wanted in another type */
+    KILN_DECLINE_BIAS = 17,           /* a bias is to be added */
+
+    /* Decided at a launch. */
+    KILN_DECLINE_M_NEGATIVE = 64,   /* M below 0; M = 0 succeeds and launches nothing */
+    KILN_DECLINE_M_TOO_LARGE = 65,  /* M above the last bucket of the row */
+    KILN_DECLINE_NULL_POINTER = 66, /* an array is null */
+    KILN_DECLINE_X_ALIGNMENT = 67,  /* x not aligned to 16 bytes */
+    KILN_DECLINE_X_ROW_STRIDE =
+        68, /* row stride of x below K, not a multiple of 8, or beyond 2^31 - 1 bytes in all */
+    KILN_DECLINE_W_ALIGNMENT = 69,       /* w not aligned to 16 bytes */
+    KILN_DECLINE_W_SCALE_ALIGNMENT = 70, /* w_scale not aligned to 4 bytes */
+    KILN_DECLINE_OUT_ALIGNMENT = 71,     /* out not aligned to 16 bytes */
+    KILN_DECLINE_OTHER_DEVICE = 72       /* the calling thread's current device is not the plan's */
+} kiln_decline;
+
+/* One sentence for a reason to decline, "unknown reason" for any other number. Constant, never NULL. */
+KILN_API const char* kiln_decline_text(int32_t decline);
+
+/* One sentence for any status: "done", the text of the decline, or the kind of error. Constant, never NULL.
+ */
+KILN_API const char* kiln_status_text(kiln_status status);
+
+/* The long answer of one call. Functions take `kiln_error** error`, which may be NULL; when they do not
+ * return KILN_OK and it is not NULL, *error is a new object that the caller frees. It is also filled for a
+ * decline, because the message says by name what did not fit ("gfx942"). When they return KILN_OK, *error is
+ * left alone. */
+typedef struct kiln_error kiln_error;
+KILN_API kiln_status kiln_error_get_status(const kiln_error* error); /* what the call returned */
+KILN_API int32_t kiln_error_get_code(const kiln_error* error);       /* a kiln_error_code; 0 for a decline */
+KILN_API int32_t kiln_error_get_stage(const kiln_error* error);      /* a kiln_stage */
+/* What was expected, what was found and where. Lives as long as the object. */
+KILN_API const char* kiln_error_get_message(const kiln_error* error);
+KILN_API void kiln_error_free(kiln_error* error);
+
+/* "0.1.0" of the library that is loaded, which need not be that of this header. */
+KILN_API const char* kiln_version(void);
+
+/* ---- service
+ * -------------------------------------------------------------------------------------------------------*/
+
+/* Tables, templates, cache, compiler and devices of one embedding program. */
+typedef struct kiln_service kiln_service;
+
+/* A member left NULL (or 0) takes the environment variable named beside it, then the default. Nothing else
+ * reads the environment, and it is read once, in kiln_service_open. The strings are copied. */
+typedef struct kiln_config {
+    size_t struct_size;
+    const char* cache_dir; /* KILN_CACHE_DIR    folder of the user's store; $XDG_CACHE_HOME/kiln */
+    const char*
+        shapes_path; /* KILN_SHAPES_PATH  tables or folders of tables, ':' between; the shipped tables */
+    const char*
+        kernel_path; /* KILN_KERNEL_PATH  folders of templates that go before the shipped ones, ':' between */
+    const char* target; /* KILN_TARGET       target of questions asked without a device; "gfx950" */
+    const char* device; /* KILN_DEVICE       "auto" (a real GPU, else the simulator), "hip", "sim" */
+    const char* jit;    /* KILN_JIT          "on"; "off" turns every would-be compile into an error */
+    const char*
+        disable; /* KILN_DISABLE      operators or templates to decline, ',' between: "linear/small_m" */
+    const char* worker;      /* KILN_WORKER       path of kiln-compile; beside libkiln */
+    const char* hip_library; /* KILN_HIP_LIBRARY  path of libamdhip64; the one in the process, else by
+                                versioned name */
+    const char* log;  /* KILN_LOG          "debug", "info", "warning", "error", "off"; of the whole process */
+    uint32_t workers; /*                   compile workers at most; one for each core of this process */
+    uint32_t reserved; /* zero */
+} kiln_config;
+#define KILN_CONFIG_INIT \
+    { sizeof(kiln_config), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
+
+/* Reads the configuration and the shape tables. Starts no process, binds no driver, compiles nothing.
+ * `config` may be NULL: everything from the environment. A malformed value, or a table with a fault in it, is
+ * an error that names the place. A cache folder that can not be used is not: the service says so once in the
+ * log and keeps what it compiles in memory. */
+KILN_API KILN_NODISCARD kiln_status kiln_service_open(const kiln_config* config, kiln_service** service,
+                                                      kiln_error** error);
+KILN_API kiln_service* kiln_service_retain(kiln_service* service);
+KILN_API void kiln_service_release(kiln_service* service);
+
+/* Counted since the service was opened. */
+typedef struct kiln_statistics {
+    size_t struct_size;
+    uint64_t cache_hits;     /* specialisations that came from the store */
+    uint64_t cache_misses;   /* looked for in the store and not there, damaged entries included */
+    uint64_t cache_damaged;  /* entries that did not verify and were set aside */
+    uint64_t memory_hits;    /* specialisations that this process had already, or was just building in another
+                                thread */
+    uint64_t compiles;       /* specialisations compiled */
+    uint64_t compile_errors; /* compiles that failed */
+    uint64_t loads;          /* code objects handed to a driver */
+    double compile_seconds;  /* inside the compiler, over all workers */
+} kiln_statistics;
+#define KILN_STATISTICS_INIT \
+    { sizeof(kiln_statistics), 0, 0, 0, 0, 0, 0, 0, 0.0 }
+KILN_API kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics);
+
+/* ---- devices
+ * -------------------------------------------------------------------------------------------------------*/
+
+typedef struct kiln_device_info {
+    size_t struct_size;
+    char name[128];  /* "AMD Instinct MI355X", "kiln gfx950 simulator"; cut where it is longer */
+    char target[64]; /* "gfx950:sramecc+:xnack-" */
+    int32_t num_compute_units;
+    int32_t simulated; /* 1 for a simulated GPU */
+    uint64_t memory_bytes;
+} kiln_device_info;
+
+/* How many devices there are. The first call binds the driver (architecture: an already loaded libamdhip64 is
+ * used). A device is named by its ordinal, as the driver numbers them: 0 .. count - 1. */
+KILN_API KILN_NODISCARD kiln_status kiln_device_count(kiln_service* service, int32_t* count,
+                                                      kiln_error** error);
+/* `info->struct_size` must be set. KILN_ERROR_NOT_FOUND when there is no such device. */
+KILN_API KILN_NODISCARD kiln_status kiln_device_get_info(kiln_service* service, int32_t device,
+                                                         kiln_device_info* info, kiln_error** error);
+
+/* In place of a device's ordinal in *_supports: the target of the configuration, whatever devices there are.
+ */
+#define KILN_NO_DEVICE (-1)
+
+/* ---- plans
+ * ---------------------------------------------------------------------------------------------------------*/
+
+/* A problem resolved for one device: everything that a launch of any covered M needs, loaded. Cheap to share:
+ * retain it. Launchable from any number of threads at once, on any streams of its device, and inside a graph
+ * capture. */
+typedef struct kiln_plan kiln_plan;
+KILN_API kiln_plan* kiln_plan_retain(kiln_plan* plan);
+KILN_API void kiln_plan_release(kiln_plan* plan);
+KILN_API int32_t kiln_plan_device(const kiln_plan* plan);
+/* The largest M that the plan covers. */
+KILN_API int64_t kiln_plan_max_m(const kiln_plan* plan);
+/* The symbol that a launch of this M runs, as a profiler shows it ("kiln_linear_n5120_k4096_m32"); NULL when
+ * none does. Lives as long as the plan. */
+KILN_API const char* kiln_plan_kernel_name(const kiln_plan* plan, int64_t m);
+
+/* ---- linear
+ * --------------------------------------------------------------------------------------------------------
+ *
+ * Small-M fp8 block-scale matrix product with the activation quantiser fused, in one launch:
+ *
+ *     xs, q    = 1x128 quantisation of x: for 128 consecutive k of a row, amax = max(|x|, 1e-10), xs = amax *
+ * (1/448), q = e4m3fn(x * (1 / xs)), to nearest even out[m,n] = bf16( sum over kb of  xs[m,kb] *
+ * w_scale[n/128,kb] * sum over k in kb of q[m,k] * w[n,k] )
+ *
+ *   x        bf16    [M, K], rows ldx elements apart, elements of a row adjacent; aligned to 16 bytes
+ *   w        e4m3fn  [N, K] preshuffled (16, 16): element (n, k) at byte
+ *                    (n>>4)*16*K + (k>>4)*256 + (n&15)*16 + (k&15); aligned to 16 bytes
+ *   w_scale  float32 [ceil(N/128), K/128], contiguous; aligned to 4 bytes
+ *   out      bf16    [M, N], contiguous; aligned to 16 bytes
+ *
+ * N a multiple of 16, K of 128. The inner sum is the matrix unit's, from zero for every kb; scaling and the
+ * sum over kb are float32; one rounding to bf16. The formulas are those of the OCP FP8 and block-scale
+ * conventions as the project's documents state them.
+ */
+
+/* Element types. 0 in a problem means the type that the operator takes. The values never change. */
+typedef enum kiln_dtype {
+    KILN_DTYPE_DEFAULT = 0,
+    KILN_DTYPE_BF16 = 1,
+    KILN_DTYPE_FP16 = 2,
+    KILN_DTYPE_FP32 = 3,
+    KILN_DTYPE_E4M3FN = 4,   /* OCP fp8, maximum 448 */
+    KILN_DTYPE_E4M3FNUZ = 5, /* gfx942's fp8, maximum 240: not the same bytes */
+    KILN_DTYPE_E5M2 = 6,
+    KILN_DTYPE_E2M1 = 7, /* fp4 */
+    KILN_DTYPE_E8M0 = 8  /* a power of two */
+} kiln_dtype;
+
+typedef enum kiln_weight_layout {
+    KILN_WEIGHT_LAYOUT_DEFAULT = 0,
+    KILN_WEIGHT_LAYOUT_PRESHUFFLED = 1, /* (16, 16), as above */
+    KILN_WEIGHT_LAYOUT_ROW_MAJOR = 2
+} kiln_weight_layout;
+
+typedef enum kiln_scale_granularity {
+    KILN_SCALE_DEFAULT = 0,
+    KILN_SCALE_BLOCK_128X128 = 1,
+    KILN_SCALE_PER_TENSOR = 2,
+    KILN_SCALE_PER_ROW = 3, /* one per n */
+    KILN_SCALE_GROUP_32 = 4 /* one per n and 32 k */
+} kiln_scale_granularity;
+
+/* All that is known when a model is loaded. Zero in every member but n and k is the problem that kiln serves.
+ */
+typedef struct kiln_linear {
+    size_t struct_size;
+    int64_t n;
+    int64_t k;
+    int32_t x_type;              /* kiln_dtype; bf16 is served */
+    int32_t w_type;              /* kiln_dtype; e4m3fn is served */
+    int32_t w_scale_type;        /* kiln_dtype; float32 is served */
+    int32_t out_type;            /* kiln_dtype; bf16 is served */
+    int32_t w_layout;            /* kiln_weight_layout; preshuffled is served */
+    int32_t w_scale_granularity; /* kiln_scale_granularity; 128x128 is served */
+    int32_t w_scale_strided;     /* 1: the scales are not contiguous; declined */
+    int32_t x_quantised;         /* 1: x is quantised already and has a scale of its own; declined */
+    int32_t bias;                /* 1: a bias is to be added; declined */
+    int32_t reserved;            /* zero */
+    int64_t x_inner_stride; /* elements between neighbouring k of a row; 0 and 1 mean adjacent, others are
+                               declined */
+} kiln_linear;
+#define KILN_LINEAR_INIT \
+    { sizeof(kiln_linear), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Whether kiln serves this problem on this device (KILN_NO_DEVICE: on the configured target). Never compiles,
+ * never loads, never touches the cache. */
+KILN_API KILN_NODISCARD kiln_status kiln_linear_supports(kiln_service* service, int32_t device,
+                                                         const kiln_linear* problem, kiln_error** error);
+
+/* Loads every bucket of the problem on the device, from the cache, else by compiling: blocks until that is
+ * done, and shares the work with other threads and processes that want the same. The calling thread's current
+ * device is left as it was. A build or load that fails is returned as an error once; from then on in this
+ * process the same problem declines at once (KILN_DECLINE_DISABLED). */
+KILN_API KILN_NODISCARD kiln_status kiln_linear_prepare(kiln_service* service, int32_t device,
+                                                        const kiln_linear* problem, kiln_plan** plan,
+                                                        kiln_error** error);
+
+/* The arrays of one launch, all in memory that the device can reach. */
+typedef struct kiln_linear_args {
+    const void* x;        /* bf16 [M, K] */
+    int64_t ldx;          /* elements between rows of x: at least K, a multiple of 8 */
+    const void* w;        /* e4m3fn [N, K], preshuffled */
+    const float* w_scale; /* [ceil(N/128), K/128] */
+    void* out;            /* bf16 [M, N] */
+} kiln_linear_args;
+
+/* Enqueues out = linear(x, w) for M rows on `stream` (the driver's own handle; NULL is its default stream)
+ * and returns. Takes no lock, allocates nothing, reads neither environment nor disk. M = 0 succeeds, launches
+ * nothing and looks at no argument. The calling thread's current device must be the plan's. A launch that the
+ * driver refuses disables the specialisation for the process: this call fails, later ones decline. An earlier
+ * asynchronous error of the context that shows up here is KILN_ERROR_DEVICE_FAILED and disables nothing. */
+KILN_API kiln_status kiln_linear_launch(const kiln_plan* plan, void* stream, int64_t m,
+                                        const kiln_linear_args* args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* KILN_KILN_H_ */

@@ -1,0 +1,332 @@
+// kiln for C++20: header-only over the C ABI of kiln.h, so that two versions of kiln can live in one process.
+//
+//     auto service = kiln::Service::open(config);
+//     auto qkv     = service.prepare(device, kiln::Linear{.n = 4608, .k = 4096});
+//     auto status  = qkv.launch(stream, m, {.x = x, .ldx = k, .w = w, .w_scale = ws, .out = out});
+//     if (!status) { /* status.text(), status.declined() */ }
+//
+// Errors. Nothing throws and nothing need be checked in between: an object that could not be made is empty,
+// holds its Failure, and hands it on. A Plan prepared by a Service that did not open has the service's
+// failure; launching it returns that status. So `if (!plan) { use(plan.failure()); }` right after prepare()
+// is the place to look, and a program that only looks at the status of the launch misses nothing but the
+// message.
+//
+// Thread safety is that of kiln.h: const objects may be used from any number of threads. Service and Plan are
+// references with a count: copies are cheap and name the same thing.
+#ifndef KILN_KILN_HPP_
+#define KILN_KILN_HPP_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "kiln/kiln.h"
+
+namespace kiln {
+inline namespace v0 {
+
+// How a call ended. Small, trivially copyable, made without allocating.
+class [[nodiscard]] Status {
+  public:
+    constexpr Status() = default;
+    constexpr explicit Status(kiln_status value) : value_(value) {}
+
+    // Done.
+    [[nodiscard]] constexpr bool ok() const { return value_ == KILN_OK; }
+    constexpr explicit operator bool() const { return ok(); }
+    // "Not applicable": the caller keeps its own path. decline() is then a kiln_decline, else 0.
+    [[nodiscard]] constexpr bool declined() const { return value_ > 0; }
+    [[nodiscard]] constexpr std::int32_t decline() const { return value_ > 0 ? value_ : 0; }
+    // Something is wrong. error_code() is then a kiln_error_code, else 0.
+    [[nodiscard]] constexpr bool failed() const { return value_ < 0; }
+    [[nodiscard]] constexpr std::int32_t error_code() const { return value_ < 0 ? -value_ : 0; }
+
+    [[nodiscard]] constexpr kiln_status value() const { return value_; }
+    // One sentence. Never null, constant.
+    [[nodiscard]] const char* text() const { return kiln_status_text(value_); }
+
+    friend constexpr bool operator==(Status, Status) = default;
+
+  private:
+    kiln_status value_ = KILN_OK;
+};
+
+// Why something could not be made: the status, and what was expected, what was found and where.
+struct Failure {
+    Status status;
+    std::int32_t stage = 0;  // kiln_stage
+    std::string message;
+
+    // Takes the error object of a C call, which may be null, and frees it.
+    static Failure take(kiln_status status, kiln_error* error) {
+        Failure failure{Status(status), kiln_error_get_stage(error), kiln_error_get_message(error)};
+        kiln_error_free(error);
+        return failure;
+    }
+};
+
+// As kiln_config: a member left null takes its environment variable, then its default.
+struct Config {
+    const char* cache_dir = nullptr;
+    const char* shapes_path = nullptr;
+    const char* kernel_path = nullptr;
+    const char* target = nullptr;
+    const char* device = nullptr;
+    const char* jit = nullptr;
+    const char* disable = nullptr;
+    const char* worker = nullptr;
+    const char* hip_library = nullptr;
+    const char* log = nullptr;
+    std::uint32_t workers = 0;
+};
+
+enum class Dtype : std::int32_t {
+    operator_default = KILN_DTYPE_DEFAULT,
+    bf16 = KILN_DTYPE_BF16,
+    fp16 = KILN_DTYPE_FP16,
+    fp32 = KILN_DTYPE_FP32,
+    e4m3fn = KILN_DTYPE_E4M3FN,
+    e4m3fnuz = KILN_DTYPE_E4M3FNUZ,
+    e5m2 = KILN_DTYPE_E5M2,
+    e2m1 = KILN_DTYPE_E2M1,
+    e8m0 = KILN_DTYPE_E8M0,
+};
+
+enum class WeightLayout : std::int32_t {
+    operator_default = KILN_WEIGHT_LAYOUT_DEFAULT,
+    preshuffled = KILN_WEIGHT_LAYOUT_PRESHUFFLED,
+    row_major = KILN_WEIGHT_LAYOUT_ROW_MAJOR,
+};
+
+enum class ScaleGranularity : std::int32_t {
+    operator_default = KILN_SCALE_DEFAULT,
+    block_128x128 = KILN_SCALE_BLOCK_128X128,
+    per_tensor = KILN_SCALE_PER_TENSOR,
+    per_row = KILN_SCALE_PER_ROW,
+    group_32 = KILN_SCALE_GROUP_32,
+};
+
+// Small-M fp8 block-scale matrix product; the mathematics and the layouts stand in kiln.h.
+struct Linear {
+    // The arrays of one launch.
+    struct Args {
+        const void* x = nullptr;         // bf16 [M, K]
+        std::int64_t ldx = 0;            // elements between rows of x
+        const void* w = nullptr;         // e4m3fn [N, K], preshuffled
+        const float* w_scale = nullptr;  // [ceil(N/128), K/128]
+        void* out = nullptr;             // bf16 [M, N]
+    };
+
+    std::int64_t n = 0;
+    std::int64_t k = 0;
+    Dtype x_type = Dtype::operator_default;
+    Dtype w_type = Dtype::operator_default;
+    Dtype w_scale_type = Dtype::operator_default;
+    Dtype out_type = Dtype::operator_default;
+    WeightLayout w_layout = WeightLayout::operator_default;
+    ScaleGranularity w_scale_granularity = ScaleGranularity::operator_default;
+    bool w_scale_strided = false;
+    bool x_quantised = false;
+    bool bias = false;
+    std::int64_t x_inner_stride = 1;
+
+    // The same in C, and the C functions behind supports(), prepare() and launch().
+    [[nodiscard]] kiln_linear c_problem() const {
+        kiln_linear c = KILN_LINEAR_INIT;
+        c.n = n;
+        c.k = k;
+        c.x_type = static_cast<std::int32_t>(x_type);
+        c.w_type = static_cast<std::int32_t>(w_type);
+        c.w_scale_type = static_cast<std::int32_t>(w_scale_type);
+        c.out_type = static_cast<std::int32_t>(out_type);
+        c.w_layout = static_cast<std::int32_t>(w_layout);
+        c.w_scale_granularity = static_cast<std::int32_t>(w_scale_granularity);
+        c.w_scale_strided = w_scale_strided ? 1 : 0;
+        c.x_quantised = x_quantised ? 1 : 0;
+        c.bias = bias ? 1 : 0;
+        c.x_inner_stride = x_inner_stride;
+        return c;
+    }
+    static kiln_status c_supports(kiln_service* service, std::int32_t device, const Linear& problem,
+                                  kiln_error** error) {
+        const kiln_linear c = problem.c_problem();
+        return kiln_linear_supports(service, device, &c, error);
+    }
+    static kiln_status c_prepare(kiln_service* service, std::int32_t device, const Linear& problem,
+                                 kiln_plan** plan, kiln_error** error) {
+        const kiln_linear c = problem.c_problem();
+        return kiln_linear_prepare(service, device, &c, plan, error);
+    }
+    static kiln_status c_launch(const kiln_plan* plan, void* stream, std::int64_t m, const Args& args) {
+        const kiln_linear_args c{args.x, args.ldx, args.w, args.w_scale, args.out};
+        return kiln_linear_launch(plan, stream, m, &c);
+    }
+};
+
+// A problem resolved for one device; see kiln_plan. Empty when it could not be prepared.
+template <class Problem>
+class [[nodiscard]] Plan {
+  public:
+    using Args = typename Problem::Args;
+
+    // An empty plan that says why. Service::prepare makes the others.
+    explicit Plan(Failure failure) : failure_(std::move(failure)) {}
+    // Takes over one reference.
+    explicit Plan(kiln_plan* handle) : handle_(handle) {}
+
+    Plan(const Plan& other) : handle_(kiln_plan_retain(other.handle_)), failure_(other.failure_) {}
+    Plan(Plan&& other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), failure_(std::move(other.failure_)) {}
+    Plan& operator=(Plan other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(failure_, other.failure_);
+        return *this;
+    }
+    ~Plan() { kiln_plan_release(handle_); }
+
+    explicit operator bool() const { return handle_ != nullptr; }
+    // Why the plan is empty; of no meaning when it is not.
+    [[nodiscard]] const Failure& failure() const { return failure_; }
+
+    // Enqueues the problem for m rows on `stream` and returns at once; see kiln_linear_launch. On an empty
+    // plan: the status of its failure.
+    Status launch(void* stream, std::int64_t m, const Args& args) const {
+        if (handle_ == nullptr) {
+            return failure_.status;
+        }
+        return Status(Problem::c_launch(handle_, stream, m, args));
+    }
+
+    [[nodiscard]] std::int64_t max_m() const { return kiln_plan_max_m(handle_); }
+    [[nodiscard]] std::int32_t device() const { return kiln_plan_device(handle_); }
+    // Null when no kernel serves this m.
+    [[nodiscard]] const char* kernel_name(std::int64_t m) const { return kiln_plan_kernel_name(handle_, m); }
+
+  private:
+    kiln_plan* handle_ = nullptr;
+    Failure failure_;
+};
+
+// Tables, templates, cache, compiler and devices of one program; see kiln_service. Empty when it could not be
+// opened.
+class [[nodiscard]] Service {
+  public:
+    static Service open(const Config& config = {}) {
+        kiln_config c = KILN_CONFIG_INIT;
+        c.cache_dir = config.cache_dir;
+        c.shapes_path = config.shapes_path;
+        c.kernel_path = config.kernel_path;
+        c.target = config.target;
+        c.device = config.device;
+        c.jit = config.jit;
+        c.disable = config.disable;
+        c.worker = config.worker;
+        c.hip_library = config.hip_library;
+        c.log = config.log;
+        c.workers = config.workers;
+        kiln_service* handle = nullptr;
+        kiln_error* error = nullptr;
+        const kiln_status status = kiln_service_open(&c, &handle, &error);
+        return status == KILN_OK ? Service(handle) : Service(Failure::take(status, error));
+    }
+
+    // Takes over one reference.
+    explicit Service(kiln_service* handle) : handle_(handle) {}
+    explicit Service(Failure failure) : failure_(std::move(failure)) {}
+    Service(const Service& other) : handle_(kiln_service_retain(other.handle_)), failure_(other.failure_) {}
+    Service(Service&& other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), failure_(std::move(other.failure_)) {}
+    Service& operator=(Service other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(failure_, other.failure_);
+        return *this;
+    }
+    ~Service() { kiln_service_release(handle_); }
+
+    explicit operator bool() const { return handle_ != nullptr; }
+    // Why the service is empty; of no meaning when it is not.
+    [[nodiscard]] const Failure& failure() const { return failure_; }
+
+    // Whether kiln serves the problem on the device (KILN_NO_DEVICE: on the configured target). Never
+    // compiles. The message of a decline or failure goes to `why` where that is given.
+    template <class Problem>
+    Status supports(std::int32_t device, const Problem& problem, Failure* why = nullptr) const {
+        if (handle_ == nullptr) {
+            return pass_on(failure_, why);
+        }
+        kiln_error* error = nullptr;
+        const kiln_status status =
+            Problem::c_supports(handle_, device, problem, why != nullptr ? &error : nullptr);
+        if (why != nullptr && status != KILN_OK) {
+            *why = Failure::take(status, error);
+        }
+        return Status(status);
+    }
+
+    // Loads or compiles every bucket of the problem and blocks until that is done. A decline gives an empty
+    // plan too.
+    template <class Problem>
+    Plan<Problem> prepare(std::int32_t device, const Problem& problem) const {
+        if (handle_ == nullptr) {
+            return Plan<Problem>(failure_);
+        }
+        kiln_plan* plan = nullptr;
+        kiln_error* error = nullptr;
+        const kiln_status status = Problem::c_prepare(handle_, device, problem, &plan, &error);
+        return status == KILN_OK ? Plan<Problem>(plan) : Plan<Problem>(Failure::take(status, error));
+    }
+
+    // How many devices there are; `count` is left alone when that is not known.
+    Status device_count(std::int32_t& count, Failure* why = nullptr) const {
+        if (handle_ == nullptr) {
+            return pass_on(failure_, why);
+        }
+        kiln_error* error = nullptr;
+        const kiln_status status = kiln_device_count(handle_, &count, why != nullptr ? &error : nullptr);
+        if (why != nullptr && status != KILN_OK) {
+            *why = Failure::take(status, error);
+        }
+        return Status(status);
+    }
+
+    // `info` is left alone when the status is not ok.
+    Status device_info(std::int32_t device, kiln_device_info& info) const {
+        if (handle_ == nullptr) {
+            return failure_.status;
+        }
+        kiln_device_info answer{};
+        answer.struct_size = sizeof(answer);
+        const Status status(kiln_device_get_info(handle_, device, &answer, nullptr));
+        if (status.ok()) {
+            info = answer;
+        }
+        return status;
+    }
+
+    // All zero for an empty service.
+    [[nodiscard]] kiln_statistics statistics() const {
+        kiln_statistics statistics = KILN_STATISTICS_INIT;
+        if (handle_ != nullptr) {
+            kiln_service_statistics(handle_, &statistics);
+        }
+        return statistics;
+    }
+
+    [[nodiscard]] kiln_service* handle() const { return handle_; }
+
+  private:
+    static Status pass_on(const Failure& failure, Failure* why) {
+        if (why != nullptr) {
+            *why = failure;
+        }
+        return failure.status;
+    }
+
+    kiln_service* handle_ = nullptr;
+    Failure failure_;
+};
+
+}  // namespace v0
+}  // namespace kiln
+
+#endif  // KILN_KILN_HPP_
