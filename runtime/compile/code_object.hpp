@@ -1,5 +1,6 @@
-// What a gfx9 code object says of itself: an ELF file whose NT_AMDGPU_METADATA note is MessagePack, a .text section, and a
-// 64-byte kernel descriptor per kernel (AMDGPUUsage, "Code Object Metadata" and "Kernel Descriptor").
+// What a gfx9 code object says of itself: an ELF file whose NT_AMDGPU_METADATA note is MessagePack, a .text
+// section, and a 64-byte kernel descriptor per kernel (AMDGPUUsage, "Code Object Metadata" and "Kernel
+// Descriptor").
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct KernelArgument {
 };
 
 struct KernelInfo {
-    std::string name;    // as hipModuleGetFunction takes it
+    std::string name;  // as hipModuleGetFunction takes it
     std::uint32_t kernarg_bytes = 0;
     std::uint32_t kernarg_align = 0;
     std::uint32_t vgprs = 0;  // of the unified file, accumulation registers included
@@ -32,6 +33,7 @@ struct KernelInfo {
     std::uint32_t max_threads = 0;    // per work-group
     std::uint32_t wavefront = 0;
     std::uint64_t descriptor_address = 0;  // virtual address of the kernel descriptor in the image
+    std::uint64_t entry_address = 0;       // virtual address of the first instruction; lies in .text
     std::vector<KernelArgument> arguments;
 };
 
@@ -46,13 +48,13 @@ struct LoadSegment {
 struct CodeObject {
     std::string target;  // "amdgcn-amd-amdhsa--gfx950" gives "gfx950"; features as the metadata states them
     std::uint64_t text_address = 0;  // virtual
-    ByteView text;
+    ByteView text;                   // part of an executable segment
     std::vector<LoadSegment> segments;
     std::vector<KernelInfo> kernels;
 };
 
-// The views point into `elf`. bad_input says what is not as a code object has it; no byte pattern makes this read out of
-// bounds. Dynamic relocations are refused: no template of ours has any.
+// The views point into `elf`. bad_input says what is not as a code object has it; no byte pattern makes this
+// read out of bounds. Dynamic relocations are refused: no template of ours has any.
 [[nodiscard]] Result<CodeObject> read_code_object(ByteView elf);
 
 }  // namespace kiln::compile

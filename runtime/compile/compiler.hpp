@@ -1,7 +1,8 @@
 // Turns a specialisation into a code object, in worker processes (kiln-compile) around hipRTC.
 //
-// hipRTC takes one process-wide lock, so parallel compiles need parallel processes; and a compiler that crashes, hangs or
-// eats the memory must not do it inside an engine. Nothing here knows of the cache or of shape tables.
+// hipRTC takes one process-wide lock, so parallel compiles need parallel processes; and a compiler that
+// crashes, hangs or eats the memory must not do it inside an engine. Nothing here knows of the cache or of
+// shape tables.
 #pragma once
 
 #include <chrono>
@@ -27,7 +28,8 @@ struct CompileRequest {
     std::string source;  // the template's text
     std::vector<Header> headers;
     std::string target;  // "gfx950", "gfx950:xnack-"
-    std::vector<std::string> options;  // every option that matters but --offload-arch, which follows from target
+    std::vector<std::string>
+        options;  // every option that matters but --offload-arch, which follows from target
 };
 
 struct CompileResult {
@@ -37,13 +39,15 @@ struct CompileResult {
     double seconds = 0;   // inside the compiler
 };
 
-// What decides the code that comes out; see identity.hpp. The document goes into the build part of a cache key.
+// What decides the code that comes out; see identity.hpp. The document goes into the build part of a cache
+// key.
 struct CompilerIdentity {
     std::string document;  // canonical JSON: {"components": [{"name", "build_id" or "sha256"}...]}
 };
 
-// Where the compiler and its worker are. Empty members are searched for: the worker in KILN_WORKER, beside libkiln, or
-// in the libexec folder of the installation; the toolchain natively, then in the private prefix that tools/setup makes.
+// Where the compiler and its worker are. Empty members are searched for: the worker in KILN_WORKER, beside
+// libkiln, or in the libexec folder of the installation; the toolchain natively, then in the private prefix
+// that tools/setup makes.
 struct CompilerConfig {
     std::filesystem::path worker;
     std::filesystem::path toolchain_prefix;
@@ -54,17 +58,18 @@ struct CompilerConfig {
 // Thread safe. Workers start at the first request, never before, and end with the object.
 class Compiler {
   public:
-    // Finds the worker and the toolchain without starting or loading either. Fails with `environment`, and says what was
-    // looked for and where, when one is missing: a service without a compiler still serves what its cache holds.
+    // Finds the worker and the toolchain without starting or loading either. Fails with `environment`, and
+    // says what was looked for and where, when one is missing: a service without a compiler still serves what
+    // its cache holds.
     [[nodiscard]] static Result<std::unique_ptr<Compiler>> create(const CompilerConfig& config);
     virtual ~Compiler() = default;
 
     // Read from the files without loading them, memoised: no process is started.
     [[nodiscard]] virtual Result<CompilerIdentity> identity() = 0;
 
-    // Blocks until a worker is free and has answered. Errors: compile_failed with the compiler's log, which names the
-    // template's file and line; worker_failed when the worker crashed, hung past the limit or answered nonsense (the pool
-    // replaces it, the next request is served).
+    // Blocks until a worker is free and has answered. Errors: compile_failed with the compiler's log, which
+    // names the template's file and line; worker_failed when the worker crashed, hung past the limit or
+    // answered nonsense (the pool replaces it, the next request is served).
     [[nodiscard]] virtual Result<CompileResult> compile(const CompileRequest& request) = 0;
 
     // The listing of any code object, compiled by kiln or not: what the simulator executes.
