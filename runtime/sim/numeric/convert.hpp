@@ -1,0 +1,115 @@
+// The conversion instructions, one lane at a time. Each function is named after its instruction; arguments
+// and results are register bits, with the source's modifiers already applied and the result's clamp still to
+// come.
+//
+// Which part of a register an instruction uses is an argument here. As listings print it (an absent op_sel is
+// zeros):
+//
+//   v_cvt_pk_fp8_f32, v_cvt_pk_bf8_f32       op_sel[3]: the destination's half; the other half is kept
+//   v_cvt_sr_fp8_f32, v_cvt_sr_bf8_f32       byte = op_sel[2] + 2*op_sel[3] of the destination; the others
+//   are kept v_cvt_f32_fp8, v_cvt_f32_bf8             SDWA src0_sel:BYTE_n, applied by the caller: byte is 0
+//   then v_cvt_pk_f32_fp8, v_cvt_pk_f32_bf8       SDWA src0_sel:WORD_1, applied by the caller: half is 0 then
+//   v_cvt_scalef32_pk_{f32,f16,bf16}_fp4     byte = op_sel[0] + 2*op_sel[1] of the source
+//   v_cvt_scalef32_pk_{f32,f16,bf16}_{fp8,bf8}   op_sel[0]: the source's half
+//   v_cvt_scalef32_f32_{fp8,bf8}             byte = op_sel[0] + 2*op_sel[1] of the source
+//   v_cvt_scalef32_f16_{fp8,bf8}             the same, and op_sel[3] the destination's half
+//   v_cvt_scalef32_pk_fp4_{f32,f16,bf16}     byte = op_sel[2] + 2*op_sel[3] of the destination
+//   v_cvt_scalef32_pk_{fp8,bf8}_{f32,f16,bf16}   op_sel[3]: the destination's half
+//
+// The scale of every cvt_scalef32 instruction is a float of which only the exponent field counts:
+// 2^(field-127), with 0 meaning 2^-127 and 255 NaN. Conversions up multiply by it, conversions down divide.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "runtime/sim/numeric/minifloat.hpp"
+
+namespace kiln::sim::numeric {
+
+using Pair = std::array<std::uint32_t, 2>;
+
+constexpr std::uint32_t f16_to_f32(std::uint32_t half) {
+    return decode(Format::f16, half & 0xffff);
+}
+constexpr std::uint32_t bf16_to_f32(std::uint32_t half) {
+    return half << 16;
+}
+// Rounds to nearest even; the result is in bits 15:0.
+constexpr std::uint32_t f32_to_f16(std::uint32_t x) {
+    return encode(Format::f16, x);
+}
+constexpr std::uint32_t f32_to_bf16(std::uint32_t x);
+// Rounds toward zero; an overflow from finite gives the largest finite number.
+std::uint32_t f32_to_f16_toward_zero(std::uint32_t x);
+
+constexpr std::uint32_t v_cvt_pk_bf16_f32(std::uint32_t low, std::uint32_t high) {
+    return f32_to_bf16(low) | f32_to_bf16(high) << 16;
+}
+std::uint32_t v_cvt_pkrtz_f16_f32(std::uint32_t low, std::uint32_t high);
+
+// Unscaled 8-bit conversions. `format` is e4m3 ("fp8") or e5m2 ("bf8"). Down: FP16_OVFL = 0, so overflow,
+// infinity and NaN become NaN in e4m3, and infinity and NaN in e5m2.
+std::uint32_t v_cvt_pk_8bit_f32(Format format, std::uint32_t low, std::uint32_t high, std::uint32_t old,
+                                unsigned half);
+// Stochastic rounding: the random bits below the last kept place are added before truncation.
+std::uint32_t v_cvt_sr_8bit_f32(Format format, std::uint32_t x, std::uint32_t random, std::uint32_t old,
+                                unsigned byte);
+std::uint32_t v_cvt_f32_8bit(Format format, std::uint32_t source, unsigned byte);
+Pair v_cvt_pk_f32_8bit(Format format, std::uint32_t source, unsigned half);
+
+// Scaled, up. `from` is e2m1, e4m3 or e5m2; `part` is a byte of the source for e2m1, a half for the others.
+// NaN and scale 255 give NaN.
+Pair v_cvt_scalef32_pk_f32(Format from, std::uint32_t source, std::uint32_t scale, unsigned part);
+// `to` is f16 or bf16; both results are in one register.
+std::uint32_t v_cvt_scalef32_pk_16bit(Format from, Format to, std::uint32_t source, std::uint32_t scale,
+                                      unsigned part);
+// One 8-bit number to f32, or to f16 in bits 15:0.
+std::uint32_t v_cvt_scalef32_single(Format from, Format to, std::uint32_t source, std::uint32_t scale,
+                                    unsigned byte);
+
+// Scaled, down, to e4m3 or e5m2: one rounding. `half` of the destination is written. Overflow as in the
+// unscaled ones.
+std::uint32_t v_cvt_scalef32_pk_8bit_f32(Format to, std::uint32_t low, std::uint32_t high,
+                                         std::uint32_t scale, std::uint32_t old, unsigned half);
+// `from` is f16 or bf16, both numbers in one register.
+std::uint32_t v_cvt_scalef32_pk_8bit_16bit(Format to, Format from, std::uint32_t source, std::uint32_t scale,
+                                           std::uint32_t old, unsigned half);
+
+// Scaled, down, to e2m1: saturates with the sign kept. Nothing when a number is NaN or the scale is 255: what
+// the hardware writes then is not specified, so the caller reports it.
+std::optional<std::uint32_t> v_cvt_scalef32_pk_fp4_f32(std::uint32_t low, std::uint32_t high,
+                                                       std::uint32_t scale, std::uint32_t old, unsigned byte);
+std::optional<std::uint32_t> v_cvt_scalef32_pk_fp4_16bit(Format from, std::uint32_t source,
+                                                         std::uint32_t scale, std::uint32_t old,
+                                                         unsigned byte);
+
+// Six-bit numbers, 32 in six registers, little endian: the one at `index` of `packed`.
+constexpr std::uint32_t unpack_6bit(const std::uint32_t (&packed)[6], unsigned index) {
+    const unsigned bit = index * 6;
+    const std::uint64_t pair =
+        packed[bit / 32] | static_cast<std::uint64_t>(bit / 32 < 5 ? packed[bit / 32 + 1] : 0) << 32;
+    return static_cast<std::uint32_t>(pair >> (bit % 32)) & 0x3f;
+}
+
+// Integers. Float to integer truncates toward zero and saturates; NaN gives 0.
+std::uint32_t v_cvt_i32_f32(std::uint32_t x);
+std::uint32_t v_cvt_u32_f32(std::uint32_t x);
+std::uint32_t v_cvt_rpi_i32_f32(std::uint32_t x);  // floor(x + 0.5)
+std::uint32_t v_cvt_flr_i32_f32(std::uint32_t x);  // floor(x)
+std::uint32_t v_cvt_f32_i32(std::uint32_t x);
+std::uint32_t v_cvt_f32_u32(std::uint32_t x);
+std::uint32_t v_cvt_f32_ubyte(std::uint32_t x, unsigned byte);
+// The byte `byte & 3` of `old` becomes x as an unsigned byte, rounded to nearest even and saturated.
+std::uint32_t v_cvt_pk_u8_f32(std::uint32_t x, std::uint32_t byte, std::uint32_t old);
+
+// ---- implementations ----
+
+constexpr std::uint32_t f32_to_bf16(std::uint32_t x) {
+    if (is_nan(x))
+        return x >> 16 | 0x40;
+    return (x + 0x7fff + (x >> 16 & 1)) >> 16;
+}
+
+}  // namespace kiln::sim::numeric
