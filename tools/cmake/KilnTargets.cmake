@@ -29,6 +29,20 @@ function(kiln_room name)
   target_link_libraries(${name} PUBLIC kiln_flags ${room_DEPENDS})
 endfunction()
 
+# kiln_exports(TARGET PATTERN...): the shared library TARGET exports the symbols that match and no others, not even the weak
+# ones of the C++ library, so that two versions of it live in one process and nothing that it carries is seen outside.
+function(kiln_exports target)
+  list(JOIN ARGN "; " patterns)
+  set(script "${CMAKE_CURRENT_BINARY_DIR}/${target}.map")
+  file(CONFIGURE OUTPUT "${script}" CONTENT "{ global: ${patterns}; local: *; };\n" @ONLY)
+  target_link_options(${target} PRIVATE
+    "LINKER:--version-script=${script}" "LINKER:--exclude-libs=ALL" "LINKER:-z,text")
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
+  if(NOT KILN_SANITIZE)  # a sanitizer's entry points may be the program's
+    target_link_options(${target} PRIVATE "LINKER:--no-undefined")
+  endif()
+endfunction()
+
 # kiln_test(NAME SOURCES... [DEPENDS targets...] [LABELS ...]): one doctest program, one ctest entry.
 function(kiln_test name)
   cmake_parse_arguments(test "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
