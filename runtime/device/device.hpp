@@ -1,7 +1,8 @@
-// One GPU, or one simulated GPU, behind a neutral interface: everything above it is the same for every vendor.
+// One GPU, or one simulated GPU, behind a neutral interface: everything above it is the same for every
+// vendor.
 //
-// Handles (streams, modules' functions) are the vendor's own, passed through untouched: an engine hands kiln the hipStream_t
-// it already has. Driver libraries are bound at run time, at the first call of open_*.
+// Handles (streams, modules' functions) are the vendor's own, passed through untouched: an engine hands kiln
+// the hipStream_t it already has. Driver libraries are bound at run time, at the first call of open_*.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,8 @@ struct Dim3 {
 };
 
 struct DeviceInfo {
-    std::string name;     // "AMD Instinct MI355X", "kiln gfx950 simulator"
-    std::string target;   // "gfx950:sramecc+:xnack-"
+    std::string name;    // "AMD Instinct MI355X", "kiln gfx950 simulator"
+    std::string target;  // "gfx950:sramecc+:xnack-"
     int ordinal = 0;
     int num_compute_units = 0;
     std::size_t memory_bytes = 0;
@@ -39,11 +40,11 @@ struct ExecutionCounts {
     std::uint64_t instructions = 0;  // wave-instructions of all classes
     std::uint64_t valu = 0;          // vector ALU, conversions included, matrix excluded
     std::uint64_t mfma = 0;
-    std::uint64_t salu = 0;          // scalar ALU, branches, waits, messages
-    std::uint64_t smem = 0;          // scalar loads
-    std::uint64_t vmem = 0;          // global, buffer, flat and scratch
+    std::uint64_t salu = 0;  // scalar ALU, branches, waits, messages
+    std::uint64_t smem = 0;  // scalar loads
+    std::uint64_t vmem = 0;  // global, buffer, flat and scratch
     std::uint64_t lds = 0;
-    std::uint64_t global_bytes_read = 0;     // asked for by active lanes
+    std::uint64_t global_bytes_read = 0;  // asked for by active lanes
     std::uint64_t global_bytes_written = 0;
     std::uint64_t scalar_bytes_read = 0;
     std::uint64_t lds_bytes_read = 0;
@@ -67,24 +68,30 @@ struct LaunchShape {
     std::uint32_t dynamic_lds_bytes = 0;
 };
 
-// Thread safe. Every call leaves the calling thread's current device as it found it, and leaves no last error behind.
+// Thread safe. Every call leaves the calling thread's current device as it found it, and leaves no last error
+// behind.
 class Device {
   public:
     virtual ~Device() = default;
 
     [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
-    // Modules: loaded under a relaxed capture mode, so that a capture in progress on any stream is not broken.
+    // Modules: loaded under a relaxed capture mode, so that a capture in progress on any stream is not
+    // broken.
     [[nodiscard]] virtual Result<std::unique_ptr<Module>> load(ByteView code_object) = 0;
 
-    // The launch path: one driver call, no lock, no allocation. `kernargs` is the packed argument block (natural alignment,
-    // at most 4 KiB), copied by the driver before the call returns. Returns the driver's own error value, 0 for success.
-    // The calling thread's current device must be this one: it is not switched here.
-    [[nodiscard]] virtual int launch(Function function, const LaunchShape& shape, Stream stream, void* kernargs,
-                                     std::size_t kernarg_bytes) const noexcept = 0;
+    // The launch path: one driver call, no lock, no allocation. `kernargs` is the packed argument block
+    // (natural alignment, at most 4 KiB), copied by the driver before the call returns. Returns the driver's
+    // own error value, 0 for success. The calling thread's current device must be this one: it is not
+    // switched here.
+    [[nodiscard]] virtual int launch(Function function, const LaunchShape& shape, Stream stream,
+                                     void* kernargs, std::size_t kernarg_bytes) const noexcept = 0;
 
     // The words for a value that launch() returned.
     [[nodiscard]] virtual std::string describe(int driver_error) const = 0;
+    // True for a value that reports an earlier asynchronous failure of the device or its context (a fault in some other
+    // kernel): the launch that returned it is not to blame.
+    [[nodiscard]] virtual bool is_earlier_failure(int driver_error) const noexcept = 0;
 
     // The calling thread's current device, as the driver numbers them; negative when the driver will not say.
     [[nodiscard]] virtual int current_ordinal() const noexcept = 0;
@@ -95,7 +102,8 @@ class Device {
     virtual Result<void> free(void* pointer) = 0;
     // Ordered on `stream`; returns when the copy is complete.
     virtual Result<void> copy_to_device(void* destination, ByteView source, Stream stream) = 0;
-    virtual Result<void> copy_to_host(std::span<std::byte> destination, const void* source, Stream stream) = 0;
+    virtual Result<void> copy_to_host(std::span<std::byte> destination, const void* source,
+                                      Stream stream) = 0;
     virtual Result<void> fill(void* destination, std::byte value, std::size_t bytes, Stream stream) = 0;
 
     [[nodiscard]] virtual Result<Stream> create_stream() = 0;
@@ -110,12 +118,15 @@ class Device {
 
     // Graphs: what is enqueued on `stream` between begin and end is recorded instead of run.
     using Graph = void*;  // an executable graph
+    // True while work on `stream` is recorded, an invalidated capture included. False where the driver can not capture.
+    [[nodiscard]] virtual Result<bool> is_capturing(Stream stream) const = 0;
     [[nodiscard]] virtual Result<void> begin_capture(Stream stream) = 0;
     [[nodiscard]] virtual Result<Graph> end_capture(Stream stream) = 0;
     virtual Result<void> replay(Graph graph, Stream stream) = 0;
     virtual Result<void> destroy_graph(Graph graph) = 0;
 
-    // Counts of everything that ran on this device since the last reset; not_found on a device that does not count.
+    // Counts of everything that ran on this device since the last reset; not_found on a device that does not
+    // count.
     [[nodiscard]] virtual Result<ExecutionCounts> take_counts() = 0;
 };
 
@@ -124,12 +135,12 @@ enum class Driver { automatic, hip, sim };
 
 struct DriverConfig {
     Driver driver = Driver::automatic;
-    std::filesystem::path hip_library;  // KILN_HIP_LIBRARY; empty means: found as binding.hpp says
-    std::filesystem::path sim_library;  // the look-alike; empty means: beside libkiln, in its folder "sim"
+    std::filesystem::path hip_library;  // empty means: KILN_HIP_LIBRARY, else found as hip/binding.hpp says
+    std::filesystem::path sim_library;  // the look-alike; empty means: found as hip/binding.hpp says
 };
 
-// Opens every device of the chosen driver. `automatic` prefers a real GPU whose driver answers, and falls back to the
-// simulator. environment when there is none, with what was tried and why each failed.
+// Opens every device of the chosen driver. `automatic` prefers a real GPU whose driver answers, and falls
+// back to the simulator. environment when there is none, with what was tried and why each failed.
 [[nodiscard]] Result<std::vector<std::shared_ptr<Device>>> open_devices(const DriverConfig& config);
 
 }  // namespace kiln::device

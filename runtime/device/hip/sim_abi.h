@@ -1,0 +1,48 @@
+/* What the simulator's libamdhip64 exports besides HIP. A driver that has kiln_sim_take_counts is simulated.
+ *
+ * C only, so that any HIP program may declare and use it. Thread safe.
+ */
+#ifndef KILN_SIM_ABI_H
+#define KILN_SIM_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Set before the first HIP call; zero keeps the default. */
+typedef struct kiln_sim_config {
+    size_t struct_bytes;   /* sizeof(kiln_sim_config) */
+    int num_devices;       /* 1 to 16; default 2, or what the environment variable KILN_SIM_DEVICES says */
+    uint64_t memory_bytes; /* of each device; default 288 GiB, taken from the host only as it is touched */
+    unsigned threads;      /* host threads that share the work-groups of one launch; default one per core */
+} kiln_sim_config;
+
+/* A hipError_t: hipErrorInvalidValue for a bad configuration, hipErrorIllegalState once the devices exist. */
+int kiln_sim_configure(const kiln_sim_config* config);
+
+/* Exact counts of what completed on a device; the fields are those of kiln::device::ExecutionCounts. */
+typedef struct kiln_sim_counts {
+    size_t struct_bytes; /* sizeof(kiln_sim_counts), set by the caller */
+    uint64_t instructions, valu, mfma, salu, smem, vmem, lds;
+    uint64_t global_bytes_read, global_bytes_written, scalar_bytes_read, lds_bytes_read, lds_bytes_written;
+    uint64_t work_groups, waves;
+} kiln_sim_counts;
+
+/* Fills `counts` and starts again from zero. Synchronise first: work that still runs is not in it. A hipError_t. */
+int kiln_sim_take_counts(int device, kiln_sim_counts* counts);
+
+/* What went wrong on a device since it was last reset: the kernel, the instruction and the rule that was broken. Empty
+ * when nothing did. The text lives until the calling thread asks again. */
+const char* kiln_sim_last_fault(int device);
+
+/* Why the calling thread's last HIP call that failed did so, where more is known than the error value; else empty. */
+const char* kiln_sim_last_message(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
