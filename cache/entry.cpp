@@ -1,0 +1,252 @@
+#include "cache/entry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <zstd.h>
+#include <nlohmann/json.hpp>
+
+#include "cache/entry_layout.hpp"
+
+namespace kiln::cache {
+namespace {
+
+constexpr int kLevel = 3;  // of zstd: the default, and most of what higher ones gain on code and listings
+// A frame that saves less than this is not worth decoding on every read.
+constexpr std::uint64_t kMinSaving = 256;
+
+enum class Encoding : std::uint32_t { raw = 0, zstd = 1 };  // persisted: never change
+
+struct Section {
+    Encoding encoding = Encoding::raw;
+    std::uint64_t original = 0;
+    Bytes frame;       // the payload when encoded
+    ByteView payload;  // what stands in the file: into `frame` or into the caller's bytes
+};
+
+void append(Bytes& file, ByteView bytes) {
+    file.insert(file.end(), bytes.begin(), bytes.end());
+}
+
+template <class Integer>
+void append_integer(Bytes& file, Integer value) {
+    for (std::size_t i = 0; i < sizeof(Integer); ++i) {
+        file.push_back(static_cast<std::byte>(value >> (8 * i)));
+    }
+}
+
+// Takes integers off the front of bytes whose length was checked.
+class Cursor {
+  public:
+    explicit Cursor(ByteView bytes) : bytes_(bytes) {}
+    ByteView take(std::size_t count) {
+        const ByteView front = bytes_.first(count);
+        bytes_ = bytes_.subspan(count);
+        return front;
+    }
+    template <class Integer>
+    Integer integer() {
+        Integer value = 0;
+        const ByteView front = take(sizeof(Integer));
+        for (std::size_t i = 0; i < sizeof(Integer); ++i) {
+            value |= static_cast<Integer>(static_cast<Integer>(front[i]) << (8 * i));
+        }
+        return value;
+    }
+    std::size_t left() const { return bytes_.size(); }
+
+  private:
+    ByteView bytes_;
+};
+
+bool is_json_object(std::string_view text) {
+    const auto parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    return parsed.is_object();
+}
+
+Result<Section> encode(std::string_view name, ByteView bytes, Compression compression) {
+    if (bytes.size() > kMaxSectionBytes) {
+        return fail(ErrorCode::invalid_argument, Stage::cache,
+                    fmt::format("section {} of a cache entry: expected at most {} bytes, found {}", name,
+                                kMaxSectionBytes, bytes.size()));
+    }
+    Section section{Encoding::raw, bytes.size(), {}, bytes};
+    if (compression == Compression::off || bytes.size() <= kMinSaving) {
+        return section;
+    }
+    Bytes frame(ZSTD_compressBound(bytes.size()));
+    const std::size_t size = ZSTD_compress(frame.data(), frame.size(), bytes.data(), bytes.size(), kLevel);
+    if (ZSTD_isError(size)) {
+        return fail(ErrorCode::internal, Stage::cache,
+                    fmt::format("section {} of a cache entry: zstd: {}", name, ZSTD_getErrorName(size)));
+    }
+    if (size + kMinSaving <= bytes.size()) {
+        frame.resize(size);
+        section.encoding = Encoding::zstd;
+        section.frame = std::move(frame);
+        section.payload = section.frame;
+    }
+    return section;
+}
+
+tl::unexpected<Error> damaged(std::string_view where, std::string_view expected, std::string_view found) {
+    return fail(ErrorCode::damaged, Stage::cache,
+                fmt::format("cache entry, {}: expected {}, found {}", where, expected, found));
+}
+
+struct Descriptor {
+    Encoding encoding = Encoding::raw;
+    std::uint64_t stored = 0;
+    std::uint64_t original = 0;
+};
+
+// Checks one descriptor against the grammar; `left` is what the payloads of the file can still hold.
+Result<Descriptor> read_descriptor(Cursor& cursor, const SectionName& name, std::uint64_t left) {
+    const auto where = fmt::format("descriptor {}", name.tag);
+    if (const auto tag = as_text(cursor.take(4)); tag != name.tag) {
+        return damaged(where, "its tag", "another one");
+    }
+    const auto encoding = cursor.integer<std::uint32_t>();
+    Descriptor descriptor;
+    descriptor.stored = cursor.integer<std::uint64_t>();
+    descriptor.original = cursor.integer<std::uint64_t>();
+    if (encoding > (name.may_be_compressed ? 1U : 0U)) {
+        return damaged(where, "a known encoding", fmt::format("{}", encoding));
+    }
+    descriptor.encoding = static_cast<Encoding>(encoding);
+    if (descriptor.stored > left) {
+        return damaged(where, fmt::format("at most the {} bytes left in the file", left),
+                       fmt::format("{} bytes", descriptor.stored));
+    }
+    if (descriptor.original > kMaxSectionBytes) {
+        return damaged(where, fmt::format("at most {} bytes when decoded", kMaxSectionBytes),
+                       fmt::format("{}", descriptor.original));
+    }
+    if (descriptor.encoding == Encoding::raw && descriptor.stored != descriptor.original) {
+        return damaged(where, "equal lengths of a raw section",
+                       fmt::format("{} and {}", descriptor.stored, descriptor.original));
+    }
+    return descriptor;
+}
+
+// Memory is asked for only after the frame itself claims the same length: one lie alone allocates nothing.
+template <class Buffer>
+Result<Buffer> decode(const Descriptor& descriptor, ByteView payload, std::string_view name) {
+    Buffer buffer;
+    if (descriptor.encoding == Encoding::raw) {
+        buffer.resize(payload.size());
+        std::copy(payload.begin(), payload.end(), reinterpret_cast<std::byte*>(buffer.data()));
+        return buffer;
+    }
+    const auto where = fmt::format("payload {}", name);
+    const auto expected = fmt::format("one zstd frame of {} bytes", descriptor.original);
+    if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != descriptor.original ||
+        ZSTD_findFrameCompressedSize(payload.data(), payload.size()) != payload.size()) {
+        return damaged(where, expected, "another length");
+    }
+    buffer.resize(descriptor.original);
+    const std::size_t size = ZSTD_decompress(buffer.data(), buffer.size(), payload.data(), payload.size());
+    if (ZSTD_isError(size) || size != descriptor.original) {
+        return damaged(where, expected, ZSTD_isError(size) ? ZSTD_getErrorName(size) : "another length");
+    }
+    return buffer;
+}
+
+}  // namespace
+
+Result<Bytes> serialise(const Key& key, const Entry& entry, Compression compression) {
+    if (!is_json_object(entry.metadata)) {
+        return fail(ErrorCode::invalid_argument, Stage::cache,
+                    "metadata of a cache entry: expected a JSON object, found something else");
+    }
+    const std::array<ByteView, kSections.size()> contents{as_bytes(key.document()), as_bytes(entry.metadata),
+                                                          entry.code_object, as_bytes(entry.listing)};
+    std::array<Section, kSections.size()> sections;
+    std::size_t payloads = 0;
+    for (std::size_t i = 0; i < kSections.size(); ++i) {
+        auto section = encode(kSections[i].tag, contents[i],
+                              kSections[i].may_be_compressed ? compression : Compression::off);
+        if (!section) {
+            return fail(section);
+        }
+        sections[i] = std::move(*section);
+        payloads += sections[i].payload.size();
+    }
+
+    Bytes file;
+    file.reserve(kHeaderBytes + payloads + kFooterBytes);
+    append(file, as_bytes(kMagic));
+    append_integer(file, kEntryVersion);
+    append_integer(file, static_cast<std::uint32_t>(kSections.size()));
+    for (std::size_t i = 0; i < kSections.size(); ++i) {
+        append(file, as_bytes(kSections[i].tag));
+        append_integer(file, static_cast<std::uint32_t>(sections[i].encoding));
+        append_integer(file, std::uint64_t{sections[i].payload.size()});
+        append_integer(file, sections[i].original);
+    }
+    for (const auto& section : sections) {
+        append(file, section.payload);
+    }
+    append(file, sha256(file).bytes);
+    return file;
+}
+
+Result<StoredEntry> parse_entry(ByteView file) {
+    if (file.size() < kHeaderBytes + kFooterBytes) {
+        return damaged("file", fmt::format("at least {} bytes", kHeaderBytes + kFooterBytes),
+                       fmt::format("{}", file.size()));
+    }
+    const ByteView body = file.first(file.size() - kFooterBytes);
+    if (!std::ranges::equal(sha256(body).bytes, file.last(kFooterBytes))) {
+        return damaged("footer", "the SHA-256 of what stands before it", "another one");
+    }
+
+    Cursor cursor(body);
+    if (as_text(cursor.take(kMagic.size())) != kMagic) {
+        return damaged("magic", "that of kiln", "another one");
+    }
+    if (const auto version = cursor.integer<std::uint32_t>(); version != kEntryVersion) {
+        return damaged("version", fmt::format("{}", kEntryVersion), fmt::format("{}", version));
+    }
+    if (const auto count = cursor.integer<std::uint32_t>(); count != kSections.size()) {
+        return damaged("count", fmt::format("{} sections", kSections.size()), fmt::format("{}", count));
+    }
+    std::array<Descriptor, kSections.size()> descriptors;
+    std::uint64_t left = body.size() - kHeaderBytes;
+    for (std::size_t i = 0; i < kSections.size(); ++i) {
+        auto descriptor = read_descriptor(cursor, kSections[i], left);
+        if (!descriptor) {
+            return fail(descriptor);
+        }
+        descriptors[i] = *descriptor;
+        left -= descriptor->stored;
+    }
+    if (left != 0) {
+        return damaged("payloads", "nothing after the last one", fmt::format("{} bytes", left));
+    }
+
+    auto document = decode<std::string>(descriptors[0], cursor.take(descriptors[0].stored), kSections[0].tag);
+    auto metadata = decode<std::string>(descriptors[1], cursor.take(descriptors[1].stored), kSections[1].tag);
+    auto code = decode<Bytes>(descriptors[2], cursor.take(descriptors[2].stored), kSections[2].tag);
+    auto listing = decode<std::string>(descriptors[3], cursor.take(descriptors[3].stored), kSections[3].tag);
+    for (auto* text : {&document, &metadata, &listing}) {
+        if (!*text) {
+            return fail(*text);
+        }
+    }
+    if (!code) {
+        return fail(code);
+    }
+    auto key = Key::from_document(*document);
+    if (!key) {
+        return damaged("payload KEY", "a key document", key.error().message);
+    }
+    if (!is_json_object(*metadata)) {
+        return damaged("payload META", "a JSON object", "something else");
+    }
+    return StoredEntry{std::move(*key), Entry{std::move(*code), std::move(*metadata), std::move(*listing)}};
+}
+
+}  // namespace kiln::cache
