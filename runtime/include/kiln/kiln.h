@@ -116,7 +116,7 @@ typedef enum kiln_decline {
     KILN_DECLINE_NULL_POINTER = 66, /* an array is null */
     KILN_DECLINE_X_ALIGNMENT = 67,  /* x not aligned to 16 bytes */
     KILN_DECLINE_X_ROW_STRIDE =
-        68, /* row stride of x below K, not a multiple of 8, or beyond 2^31 - 1 bytes in all */
+        68, /* row stride of x below K, not a multiple of 8, or 2^25 elements and more */
     KILN_DECLINE_W_ALIGNMENT = 69,       /* w not aligned to 16 bytes */
     KILN_DECLINE_W_SCALE_ALIGNMENT = 70, /* w_scale not aligned to 4 bytes */
     KILN_DECLINE_OUT_ALIGNMENT = 71,     /* out not aligned to 16 bytes */
@@ -326,7 +326,7 @@ KILN_API KILN_NODISCARD kiln_status kiln_linear_prepare(kiln_service* service, i
 /* The arrays of one launch, all in memory that the device can reach. */
 typedef struct kiln_linear_args {
     const void* x;        /* bf16 [M, K] */
-    int64_t ldx;          /* elements between rows of x: at least K, a multiple of 8 */
+    int64_t ldx;          /* elements between rows of x: at least K, a multiple of 8, below 2^25 */
     const void* w;        /* e4m3fn [N, K], preshuffled */
     const float* w_scale; /* [ceil(N/128), K/128] */
     void* out;            /* bf16 [M, N] */

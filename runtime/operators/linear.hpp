@@ -1,0 +1,73 @@
+// The operator `linear`: its problem, the arguments of its kernel, and the checks of a launch.
+//
+// The mathematics, the layouts and the meaning of every field stand in the public header (kiln.h, "linear").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kiln/kiln.h"
+
+namespace kiln::operators {
+
+class Operator;
+
+// The dimensions that a launch looks at. Everything else was judged when the problem was asked for.
+struct LinearProblem {
+    std::int64_t n = 0;
+    std::int64_t k = 0;
+};
+
+// The kernel's explicit arguments, naturally aligned: what the code object's metadata must say too.
+struct LinearKernargs {
+    const void* x;
+    const void* w;
+    const float* w_scale;
+    void* out;
+    std::int32_t m;
+    std::int32_t ldx;  // elements
+};
+static_assert(sizeof(LinearKernargs) == 40);
+
+// The kernel reaches x by 32-bit byte offsets: 64 rows (the largest bucket that a table may have) of this
+// many elements.
+inline constexpr std::int64_t kMaxRowStride = std::int64_t{1} << 25;
+
+// What a launch may still decline for, M and the device aside; 0 when nothing.
+[[nodiscard]] inline int check_launch(const LinearProblem& problem, const kiln_linear_args& args) {
+    const auto misaligned = [](const void* pointer, std::uintptr_t bytes) {
+        return (reinterpret_cast<std::uintptr_t>(pointer) & (bytes - 1)) != 0;
+    };
+    if (args.x == nullptr || args.w == nullptr || args.w_scale == nullptr || args.out == nullptr) {
+        return KILN_DECLINE_NULL_POINTER;
+    }
+    if (misaligned(args.x, 16)) {
+        return KILN_DECLINE_X_ALIGNMENT;
+    }
+    if (args.ldx < problem.k || args.ldx % 8 != 0 || args.ldx >= kMaxRowStride) {
+        return KILN_DECLINE_X_ROW_STRIDE;
+    }
+    if (misaligned(args.w, 16)) {
+        return KILN_DECLINE_W_ALIGNMENT;
+    }
+    if (misaligned(args.w_scale, 4)) {
+        return KILN_DECLINE_W_SCALE_ALIGNMENT;
+    }
+    if (misaligned(args.out, 16)) {
+        return KILN_DECLINE_OUT_ALIGNMENT;
+    }
+    return KILN_OK;
+}
+
+[[nodiscard]] inline LinearKernargs pack(std::int64_t m, const kiln_linear_args& args) {
+    return {args.x,
+            args.w,
+            args.w_scale,
+            args.out,
+            static_cast<std::int32_t>(m),
+            static_cast<std::int32_t>(args.ldx)};
+}
+
+[[nodiscard]] const Operator& linear();
+
+}  // namespace kiln::operators

@@ -1,0 +1,114 @@
+// What the service must know of an operator and its templates, and the list of those that there are.
+//
+// Everything here is constant and free to be used from any thread. The service itself knows no operator by
+// name: a new one is a new pair of objects in the registry.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/device/device.hpp"
+#include "runtime/operators/decline.hpp"
+#include "runtime/operators/linear.hpp"
+#include "runtime/tables/loader.hpp"
+#include "runtime/tables/table.hpp"
+
+namespace kiln::operators {
+
+using tables::Bucket;
+using tables::Problem;
+
+// One field of a problem, by the name that tables, the command line and the C struct share.
+struct Field {
+    std::string_view name;
+    std::string_view what;                       // one line for a person
+    std::optional<std::int64_t> default_number;  // a number with a default
+    std::vector<std::string_view> words = {};    // not empty: a word, one of these; the first is the default
+
+    [[nodiscard]] bool is_word() const { return !words.empty(); }
+    [[nodiscard]] bool is_required() const { return words.empty() && !default_number.has_value(); }
+};
+
+// An explicit argument of a kernel as the plan packs it.
+struct KernelArgument {
+    std::string_view name;
+    std::uint32_t offset = 0;  // bytes
+    std::uint32_t size = 0;
+};
+
+// A kernel template: what its constants must satisfy, and how what it compiles to is launched.
+class Template {
+  public:
+    virtual ~Template() = default;
+
+    [[nodiscard]] virtual std::string_view id() const = 0;  // "linear/small_m"
+    [[nodiscard]] virtual std::span<const KernelArgument> kernargs() const = 0;
+    [[nodiscard]] virtual std::uint32_t kernarg_bytes() const = 0;
+
+    // What keeps this bucket from serving the problem: constants missing, unknown, out of range, not tiling
+    // it. Pointers of the faults start at the bucket: "/constants/tiles_n".
+    [[nodiscard]] virtual std::vector<tables::RowFault> check(const Problem& problem,
+                                                              const Bucket& bucket) const = 0;
+
+    // The rest requires that check() had nothing to say.
+
+    // "kiln_linear_n5120_k4096_m32"
+    [[nodiscard]] virtual std::string kernel_name(const Problem& problem, const Bucket& bucket) const = 0;
+    // All constants that the template sees, in the order in which constants.h lists them: "kN" -> 5120.
+    [[nodiscard]] virtual std::vector<std::pair<std::string, std::int64_t>> constants(
+        const Problem& problem, const Bucket& bucket) const = 0;
+    [[nodiscard]] virtual device::LaunchShape launch_shape(const Problem& problem,
+                                                           const Bucket& bucket) const = 0;
+    // What the compiler is told, target aside.
+    [[nodiscard]] virtual std::vector<std::string> options() const = 0;
+};
+
+// The problem with names resolved, for the launch path.
+using TypedProblem = std::variant<LinearProblem>;
+
+class Operator {
+  public:
+    virtual ~Operator() = default;
+
+    [[nodiscard]] virtual std::string_view name() const = 0;  // "linear"
+    [[nodiscard]] virtual std::span<const Field> fields() const = 0;
+    [[nodiscard]] virtual std::span<const Template* const> templates() const = 0;
+
+    // The guards that the problem alone decides, tables aside. Declines, or has nothing to say. Requires a
+    // problem that complete() accepted.
+    [[nodiscard]] virtual Answer<void> judge(const Problem& problem) const = 0;
+    [[nodiscard]] virtual TypedProblem typed(const Problem& problem) const = 0;
+
+    [[nodiscard]] const Template* find_template(std::string_view id) const;
+};
+
+[[nodiscard]] std::span<const Operator* const> all_operators();
+// Null when there is none of that name.
+[[nodiscard]] const Operator* find_operator(std::string_view name);
+// Over all operators; null when there is none of that id.
+[[nodiscard]] const Template* find_template(std::string_view id);
+
+// Fills in the defaults. bad_input names a field that is unknown, missing, or has a value of the wrong kind.
+[[nodiscard]] Result<Problem> complete(const Operator& op, Problem problem);
+
+// Words as a person writes them, "n=4608" "k=4096": the problem, complete. bad_input as above.
+[[nodiscard]] Result<Problem> parse_problem(const Operator& op, std::span<const std::string> words);
+// The same for a filter: fields left out stay out.
+[[nodiscard]] Result<Problem> parse_filter(const Operator& op, std::span<const std::string> words);
+// True when every field of the filter has the problem's value.
+[[nodiscard]] bool matches(const Problem& filter, const Problem& problem);
+// "n=4608 k=4096": required fields, and those that differ from their default, in the order of fields().
+[[nodiscard]] std::string format_problem(const Operator& op, const Problem& problem);
+
+// The meaning of a table's row, for tables::Loader: the operator exists, its fields and values too, each
+// bucket's template is the operator's and its constants tile the problem. Fills in the problem's defaults.
+[[nodiscard]] std::vector<tables::RowFault> check_row(tables::Row& row);
+
+}  // namespace kiln::operators

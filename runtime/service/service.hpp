@@ -1,0 +1,153 @@
+// The service: tables, templates, cache, compiler and devices behind one object. libkiln's C ABI and the
+// command line are both built on this header.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/operators/operator.hpp"
+#include "runtime/operators/specialisation.hpp"
+#include "runtime/service/builder.hpp"
+#include "runtime/service/kernel_sources.hpp"
+#include "runtime/service/plan.hpp"
+#include "runtime/service/settings.hpp"
+#include "runtime/tables/loader.hpp"
+
+namespace kiln::service {
+
+using operators::Answer;
+using operators::Operator;
+using operators::Problem;
+
+struct Statistics : BuildStatistics {
+    std::uint64_t loads = 0;  // code objects handed to a driver
+};
+
+// How one problem at one M is served; what `kiln explain` prints. `refusal` is set when it is not.
+struct Explanation {
+    std::optional<operators::Refusal> refusal;
+    const tables::Row* row = nullptr;        // lives as long as the service
+    const tables::Bucket* bucket = nullptr;  // null when M is outside the row
+    std::size_t bucket_index = 0;
+    std::optional<operators::Specialisation> specialisation;
+    std::optional<cache::Key> key;  // none without a compiler
+    std::string key_missing;        // why there is none
+    bool cached = false;            // an entry is in the store
+};
+
+// Which specialisations to warm.
+struct WarmFilter {
+    const Operator* op = nullptr;          // null: all
+    Problem problem;                       // fields that must be equal; empty: all
+    std::optional<tables::Target> target;  // the device or target to serve; nothing: rows of every target
+};
+
+struct WarmItem {
+    operators::Specialisation specialisation;
+    std::optional<Error> error;
+    ArtifactSource source = ArtifactSource::compiled;
+    double compile_seconds = 0;
+    std::string key_digest;
+};
+
+struct WarmSummary {
+    std::vector<WarmItem> items;  // in the order of the tables
+    std::uint64_t compiled = 0, hits = 0, failed = 0;
+    double seconds = 0;  // wall clock
+};
+
+// Called after each item, one at a time, from any thread.
+using WarmProgress = std::function<void(std::size_t done, std::size_t total, const WarmItem& item)>;
+
+// What a test may replace.
+struct Parts {
+    CompilerFactory make_compiler;
+    std::function<Result<std::vector<std::shared_ptr<device::Device>>>()> open_devices;
+};
+
+// Thread safe. Plans outlive it.
+class Service {
+  public:
+    // Reads the environment and the tables; starts no process and binds no driver. Errors as
+    // kiln_service_open.
+    [[nodiscard]] static Result<std::unique_ptr<Service>> open(const Overrides& overrides = {});
+    [[nodiscard]] static Result<std::unique_ptr<Service>> open(Settings settings, Parts parts = {});
+    ~Service();
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+
+    [[nodiscard]] const Settings& settings() const { return settings_; }
+    // The user's tables over the shipped ones.
+    [[nodiscard]] const tables::Table& table() const { return table_; }
+    [[nodiscard]] Builder& builder() { return *builder_; }
+    [[nodiscard]] const KernelSources& sources() const { return sources_; }
+    [[nodiscard]] Statistics statistics() const;
+
+    // Every device of the configured driver, bound at the first call; a failure is kept and returned again.
+    [[nodiscard]] Result<std::vector<std::shared_ptr<device::Device>>> devices();
+    // not_found when the driver has no such ordinal.
+    [[nodiscard]] Result<std::shared_ptr<device::Device>> device(int ordinal);
+
+    // The row that serves the problem on a target: guards, switches, tables, in this order. Never compiles.
+    [[nodiscard]] Answer<const tables::Row*> select(const Operator& op, const Problem& problem,
+                                                    const tables::Target& target) const;
+    // What one bucket of a row is compiled from.
+    [[nodiscard]] Result<operators::Specialisation> specialise(const tables::Row& row,
+                                                               const tables::Bucket& bucket) const;
+    // The code object, from the cache or the compiler: builder().obtain().
+    [[nodiscard]] Result<ArtifactPtr> obtain(const operators::Specialisation& specialisation) {
+        return builder_->obtain(specialisation);
+    }
+
+    [[nodiscard]] Explanation explain(const Operator& op, const Problem& problem, std::int64_t m,
+                                      const tables::Target& target);
+
+    // Answers without compiling or loading; a problem that failed earlier declines.
+    [[nodiscard]] Answer<void> supports(int ordinal, const Operator& op, const Problem& problem);
+    // The same for the configured target, without touching a device.
+    [[nodiscard]] Answer<void> supports(const Operator& op, const Problem& problem) const;
+
+    // Every bucket obtained (in parallel), checked and loaded. The calling thread's current device is left as
+    // it was.
+    [[nodiscard]] Answer<std::shared_ptr<const Plan>> prepare(int ordinal, const Operator& op,
+                                                              const Problem& problem);
+
+    // Specialisations of all rows that the filter matches, each once.
+    [[nodiscard]] std::vector<operators::Specialisation> matching(const WarmFilter& filter,
+                                                                  std::vector<Error>& errors) const;
+    [[nodiscard]] WarmSummary warm(const WarmFilter& filter, const WarmProgress& progress = {});
+
+  private:
+    Service(Settings settings, tables::Table table, Parts parts);
+
+    [[nodiscard]] std::shared_ptr<Health> health(int ordinal,
+                                                 const operators::Specialisation& specialisation);
+    [[nodiscard]] Result<LoadedBucket> load(device::Device& device, const Artifact& artifact);
+
+    const Settings settings_;
+    const tables::Table table_;
+    const Parts parts_;
+    const KernelSources sources_;
+    std::unique_ptr<Builder> builder_;
+
+    std::mutex device_mutex_;
+    std::optional<Result<std::vector<std::shared_ptr<device::Device>>>>
+        devices_;  // protected by device_mutex_
+
+    std::mutex health_mutex_;
+    std::map<std::pair<int, std::string>, std::shared_ptr<Health>>
+        health_;  // by ordinal and request document
+    std::atomic<std::uint64_t> loads_{0};
+};
+
+// The tables that `settings` name and the shipped ones below them, checked. `kiln check-table` calls
+// load_tables itself.
+[[nodiscard]] Result<tables::LoadedTable> load_tables(const std::string& shapes_path);
+
+}  // namespace kiln::service

@@ -1,0 +1,62 @@
+// What the service was told: the embedding program's configuration first, then the environment, then the
+// defaults. Read once, when the service opens; nothing else in kiln reads KILN_* variables of the service.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/tables/target.hpp"
+
+namespace kiln::service {
+
+enum class Origin { preset, environment, configuration };
+[[nodiscard]] std::string_view to_text(Origin origin);  // "default", "environment", "configuration"
+
+// What the configuration says in place of the environment; nothing means: not said.
+struct Overrides {
+    std::optional<std::string> cache_dir, shapes_path, kernel_path, target, device, jit, disable, worker,
+        hip_library, log;
+    unsigned workers = 0;  // compile workers at most; 0 means one for each core of this process
+};
+
+// One variable as `kiln doctor` prints it.
+struct Setting {
+    std::string variable;  // "KILN_CACHE_DIR"
+    std::string value;     // may be empty: nothing was said and the default is to search
+    Origin origin = Origin::preset;
+    std::string what;  // one line
+};
+
+struct Settings {
+    std::filesystem::path cache_dir;  // empty when the environment gives no place for a cache
+    std::string shapes_path;          // as tables::read_layers takes it; empty means the shipped tables alone
+    std::vector<std::filesystem::path> kernel_path;
+    tables::Target target;
+    device::DriverConfig driver;
+    bool jit = true;
+    std::vector<std::string> disable;  // operators and template ids
+    std::filesystem::path worker;      // empty: searched for
+    std::filesystem::path toolchain_prefix;
+    log::Level log_level = log::Level::warning;
+    unsigned workers = 0;
+
+    std::vector<Setting> listed;        // every known variable, in the order of the documentation
+    std::vector<std::string> warnings;  // unknown variables, and known ones that this version has no use for
+};
+
+// The environment as "NAME=value" strings, so that a test can hand in its own.
+using Environment = std::vector<std::string>;
+[[nodiscard]] Environment process_environment();
+
+// bad_input names the variable (or the member of the configuration), the value, and what was expected.
+[[nodiscard]] Result<Settings> read_settings(const Overrides& overrides, const Environment& environment);
+
+}  // namespace kiln::service
