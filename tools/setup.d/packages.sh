@@ -1,0 +1,83 @@
+# Build dependencies. Sourced by tools/setup.
+#
+# Whether one is there is asked of the compiler and the command line, not of the package database, so that a tool or a
+# library that was installed in another way counts, and nothing but a shell is needed to find out.
+
+# package, then how to see that it is there: a command, or a header that the compiler finds.
+build_packages='
+g++                 cxx20
+cmake               cmake-3.25
+ninja-build         command:ninja
+libfmt-dev          header:fmt/format.h
+libspdlog-dev       header:spdlog/spdlog.h
+nlohmann-json3-dev  header:nlohmann/json.hpp
+libvalijson-dev     header:valijson/validator.hpp
+libexpected-dev     header:tl/expected.hpp
+libcli11-dev        header:CLI/CLI.hpp
+libzstd-dev         header:zstd.h
+libssl-dev          header:openssl/evp.h
+doctest-dev         header:doctest/doctest.h
+libbenchmark-dev    header:benchmark/benchmark.h
+'
+# Wanted by those who change kiln: the checks of its form.
+style_packages='
+git                 command:git
+clang-format-14     command:clang-format-14
+clang-tidy-14       command:clang-tidy-14
+'
+
+cmake_is_new_enough() {
+    local found
+    found=$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*//p')
+    [ -n "$found" ] && [ "$(printf '%s\n3.25\n' "$found" | sort -V | head -n 1)" = 3.25 ]
+}
+
+# Prints the packages of the table on stdin that are not there. All headers are looked for in one run of the compiler.
+missing_packages() {
+    local package probe headers='' found absent=()
+    local -A waiting=()
+    while read -r package probe; do
+        case $probe in
+            '') ;;
+            cxx20) printf '#include <ranges>\n#if !__cpp_lib_ranges\n#error\n#endif\n' |
+                c++ -std=c++20 -E -x c++ - >/dev/null 2>&1 || absent+=("$package") ;;
+            cmake-3.25) cmake_is_new_enough || absent+=("$package") ;;
+            command:*) have "${probe#command:}" || absent+=("$package") ;;
+            header:*)
+                headers+="#if __has_include(<${probe#header:}>)"$'\n'"found $package"$'\n#endif\n'
+                waiting[$package]=1
+                ;;
+        esac
+    done
+    while read -r _ found; do
+        unset "waiting[$found]"
+    done < <(printf '%s' "$headers" | c++ -std=c++20 -E -P -x c++ - 2>/dev/null)
+    absent+=("${!waiting[@]}")
+    echo "${absent[*]}"
+}
+
+ensure_packages() { # check|install, table
+    local missing
+    missing=$(missing_packages <<<"$2")
+    if [ -z "$missing" ]; then
+        say 'build dependencies: all there'
+        return
+    fi
+    [ "$1" = install ] || lacking "build dependencies: missing $missing"
+    have apt-get || lacking "missing, by their Debian names: $missing" \
+        'this is not a Debian system: install them in its own way, then run this again'
+    as_root || lacking "missing: $missing" "only root may install them: apt-get install --no-install-recommends $missing"
+
+    say "installing from Debian: $missing"
+    # shellcheck disable=SC2086  # a list of package names
+    if ! apt_patiently install -y --no-install-recommends $missing; then
+        say 'the package lists are missing or stale, updating them'
+        apt_patiently update || true # what it could not fetch shows in the next step
+        if ! apt_patiently install -y --no-install-recommends $missing; then
+            lacking "could not install $missing" "$(apt_errors)" \
+                'it takes a network, or a local mirror, and Debian 12 or newer'
+        fi
+    fi
+    missing=$(missing_packages <<<"$2")
+    [ -z "$missing" ] || lacking "installed, and yet not to be found: $missing"
+}
