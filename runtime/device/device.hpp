@@ -89,8 +89,8 @@ class Device {
 
     // The words for a value that launch() returned.
     [[nodiscard]] virtual std::string describe(int driver_error) const = 0;
-    // True for a value that reports an earlier asynchronous failure of the device or its context (a fault in some other
-    // kernel): the launch that returned it is not to blame.
+    // True for a value that reports an earlier asynchronous failure of the device or its context (a fault in
+    // some other kernel): the launch that returned it is not to blame.
     [[nodiscard]] virtual bool is_earlier_failure(int driver_error) const noexcept = 0;
 
     // The calling thread's current device, as the driver numbers them; negative when the driver will not say.
@@ -118,7 +118,8 @@ class Device {
 
     // Graphs: what is enqueued on `stream` between begin and end is recorded instead of run.
     using Graph = void*;  // an executable graph
-    // True while work on `stream` is recorded, an invalidated capture included. False where the driver can not capture.
+    // True while work on `stream` is recorded, an invalidated capture included. False where the driver can
+    // not capture.
     [[nodiscard]] virtual Result<bool> is_capturing(Stream stream) const = 0;
     [[nodiscard]] virtual Result<void> begin_capture(Stream stream) = 0;
     [[nodiscard]] virtual Result<Graph> end_capture(Stream stream) = 0;

@@ -1,6 +1,6 @@
 // The entry points of a libamdhip64 that the adapter calls, resolved from one copy of it.
 //
-// Few are required, so that a small double of the driver can stand in for it: see kRequired in api.cpp. The others are
+// Few are required, so that a small double of the driver can stand in for it: the first group. The others are
 // null where the library lacks them, and the adapter says so by name when one is needed.
 #pragma once
 
@@ -24,8 +24,8 @@ struct Api {
     hipError_t (*hipModuleLoadData)(hipModule_t*, const void*) = nullptr;
     hipError_t (*hipModuleUnload)(hipModule_t) = nullptr;
     hipError_t (*hipModuleGetFunction)(hipFunction_t*, hipModule_t, const char*) = nullptr;
-    hipError_t (*hipModuleLaunchKernel)(hipFunction_t, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                        unsigned, hipStream_t, void**, void**) = nullptr;
+    hipError_t (*hipModuleLaunchKernel)(hipFunction_t, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                        unsigned, unsigned, hipStream_t, void**, void**) = nullptr;
     hipError_t (*hipGetLastError)() = nullptr;
 
     // Optional.

@@ -1,4 +1,5 @@
-// hipDeviceProp_tR0600, as HIP lays it out since 6.0: what hipGetDevicePropertiesR0600 fills. See types.hpp for the source.
+// hipDeviceProp_tR0600, as HIP lays it out since 6.0: what hipGetDevicePropertiesR0600 fills. See types.hpp
+// for the source.
 #pragma once
 
 #include <cstddef>

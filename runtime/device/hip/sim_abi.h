@@ -31,14 +31,16 @@ typedef struct kiln_sim_counts {
     uint64_t work_groups, waves;
 } kiln_sim_counts;
 
-/* Fills `counts` and starts again from zero. Synchronise first: work that still runs is not in it. A hipError_t. */
+/* Fills `counts` and starts again from zero. Synchronise first: work that still runs is not in it. A
+ * hipError_t. */
 int kiln_sim_take_counts(int device, kiln_sim_counts* counts);
 
-/* What went wrong on a device since it was last reset: the kernel, the instruction and the rule that was broken. Empty
- * when nothing did. The text lives until the calling thread asks again. */
+/* What went wrong on a device since it was last reset: the kernel, the instruction and the rule that was
+ * broken. Empty when nothing did. The text lives until the calling thread asks again. */
 const char* kiln_sim_last_fault(int device);
 
-/* Why the calling thread's last HIP call that failed did so, where more is known than the error value; else empty. */
+/* Why the calling thread's last HIP call that failed did so, where more is known than the error value; else
+ * empty. */
 const char* kiln_sim_last_message(void);
 
 #ifdef __cplusplus

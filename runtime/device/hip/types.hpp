@@ -1,8 +1,9 @@
 // What kiln needs to know of HIP's binary interface, declared by ourselves.
 //
-// Facts (names, values, layouts) were read from the headers of HIP 7.2: hip_runtime_api.h, driver_types.h, hip_ext.h. They
-// are the same since HIP 6.0, which brought hipDeviceProp_tR0600. Both sides use this file: the adapter that calls a
-// libamdhip64, and the look-alike that is one. Only what one of them uses is here; everything keeps HIP's own name.
+// Facts (names, values, layouts) were read from the headers of HIP 7.2: hip_runtime_api.h, driver_types.h,
+// hip_ext.h. They are the same since HIP 6.0, which brought hipDeviceProp_tR0600. Both sides use this file:
+// the adapter that calls a libamdhip64, and the look-alike that is one. Only what one of them uses is here;
+// everything keeps HIP's own name.
 #pragma once
 
 #include <cstddef>

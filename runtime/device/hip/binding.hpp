@@ -1,0 +1,48 @@
+// Which libamdhip64 this process uses, decided at the first use of a device.
+//
+// Two copies of the HIP runtime in one process do not know each other's streams (launches fail with error
+// 709), so:
+//  1. A library that DriverConfig::hip_library or KILN_HIP_LIBRARY names is used. If the process already
+//  holds other
+//     copies and not this one, that is refused by name.
+//  2. Else, if the process holds exactly one copy, that copy is used; if it holds several, that is refused by
+//  name.
+//  3. Else one is loaded: libamdhip64.so.7, libamdhip64.so.6, then the same in /opt/rocm/lib.
+// `automatic` loads a copy (3) only where the AMD kernel driver is present (/dev/kfd), and goes on to the
+// simulator when no copy is found, or the one that the process holds reports no device. It never goes on past
+// a library that was asked for by name, or a choice that nobody made.
+//
+// The simulator's look-alike is loaded by its full path, so the loader does not take a libamdhip64 of the
+// same soname for it. The reverse does happen: what asks for "libamdhip64.so.7" by bare name after that gets
+// the look-alike. A process that wants both opens its own HIP first. If the one copy that the process already
+// holds is a look-alike (it was linked or preloaded in place of HIP), every driver choice uses that copy.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "base/error.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/device/hip/api.hpp"
+
+namespace kiln::device::hip {
+
+// One bound copy. Immutable; never unloaded, because drivers do not survive it.
+struct Library {
+    std::filesystem::path path;
+    Api api;
+    int num_devices = 0;
+};
+
+// Applies the rules above. The result has at least one device. environment says what was tried and why each
+// failed.
+[[nodiscard]] Result<std::shared_ptr<const Library>> bind(const DriverConfig& config);
+
+// Full paths of the libamdhip64 copies that the process holds now.
+[[nodiscard]] std::vector<std::filesystem::path> loaded_copies();
+
+// Where the look-alike is looked for, in order: kiln/sim, sim and ../lib/kiln/sim beside the file that holds
+// this code.
+[[nodiscard]] std::vector<std::filesystem::path> simulator_candidates();
+
+}  // namespace kiln::device::hip

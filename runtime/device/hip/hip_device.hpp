@@ -1,0 +1,54 @@
+// A GPU behind HIP's runtime library, real or simulated.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "runtime/device/device.hpp"
+#include "runtime/device/hip/binding.hpp"
+
+namespace kiln::device::hip {
+
+// One call of the library failed: "hipMalloc (4096 bytes) on device 0: hipErrorOutOfMemory (2): ...". Takes
+// back the last error that the call left behind.
+[[nodiscard]] Error driver_error(const Api& api, ErrorCode code, Stage stage, std::string_view what,
+                                 int ordinal, hipError_t error);
+
+// Makes a device the calling thread's current one, and puts back what was current before.
+class CurrentDevice {
+  public:
+    CurrentDevice(const Api& api, int ordinal);
+    ~CurrentDevice();
+    CurrentDevice(const CurrentDevice&) = delete;
+    CurrentDevice& operator=(const CurrentDevice&) = delete;
+    [[nodiscard]] hipError_t error() const { return error_; }
+
+  private:
+    const Api& api_;
+    int previous_ = -1;  // negative: nothing to put back
+    hipError_t error_ = hipSuccess;
+};
+
+// Lets the calling thread do, while any stream captures, what a capture would otherwise forbid: load and
+// unload.
+class RelaxedCapture {
+  public:
+    explicit RelaxedCapture(const Api& api);
+    ~RelaxedCapture();
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+  private:
+    const Api& api_;
+    hipStreamCaptureMode mode_ = hipStreamCaptureModeRelaxed;  // afterwards: the thread's own
+    bool exchanged_ = false;
+};
+
+// Loads `code_object` on the device. The module keeps the library.
+[[nodiscard]] Result<std::unique_ptr<Module>> load_module(std::shared_ptr<const Library> library, int ordinal,
+                                                          ByteView code_object);
+
+[[nodiscard]] Result<std::shared_ptr<Device>> open_device(std::shared_ptr<const Library> library,
+                                                          int ordinal);
+
+}  // namespace kiln::device::hip
