@@ -59,8 +59,7 @@ struct DivScale64 {
 };
 // `value` is the one to scale: bitwise the denominator or the numerator.
 DivScale32 v_div_scale_f32(std::uint32_t value, std::uint32_t denominator, std::uint32_t numerator);
-// Scales by 2^64 or 2^-64 when vcc, with a single rounding. The ISA manual's text says 2^32, with which no
-// quotient that div_scale has scaled comes out right; the factor undoes the scaling that div_scale did.
+// fma, times 2^64 or 2^-64 when vcc, with a single rounding.
 std::uint32_t v_div_fmas_f32(std::uint32_t a, std::uint32_t b, std::uint32_t c, bool vcc);
 std::uint32_t v_div_fixup_f32(std::uint32_t quotient, std::uint32_t denominator, std::uint32_t numerator);
 DivScale64 v_div_scale_f64(std::uint64_t value, std::uint64_t denominator, std::uint64_t numerator);

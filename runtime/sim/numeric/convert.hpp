@@ -2,19 +2,20 @@
 // and results are register bits, with the source's modifiers already applied and the result's clamp still to
 // come.
 //
-// Which part of a register an instruction uses is an argument here. As listings print it (an absent op_sel is
-// zeros):
+// Which part of a register an instruction uses is an argument here. As listings print it, op_sel[i] being the
+// i-th entry of their list (an absent op_sel is zeros, and so is an absent last entry):
 //
-//   v_cvt_pk_fp8_f32, v_cvt_pk_bf8_f32       op_sel[3]: the destination's half; the other half is kept
-//   v_cvt_sr_fp8_f32, v_cvt_sr_bf8_f32       byte = op_sel[2] + 2*op_sel[3] of the destination; the others
-//   are kept v_cvt_f32_fp8, v_cvt_f32_bf8             SDWA src0_sel:BYTE_n, applied by the caller: byte is 0
-//   then v_cvt_pk_f32_fp8, v_cvt_pk_f32_bf8       SDWA src0_sel:WORD_1, applied by the caller: half is 0 then
-//   v_cvt_scalef32_pk_{f32,f16,bf16}_fp4     byte = op_sel[0] + 2*op_sel[1] of the source
-//   v_cvt_scalef32_pk_{f32,f16,bf16}_{fp8,bf8}   op_sel[0]: the source's half
-//   v_cvt_scalef32_f32_{fp8,bf8}             byte = op_sel[0] + 2*op_sel[1] of the source
-//   v_cvt_scalef32_f16_{fp8,bf8}             the same, and op_sel[3] the destination's half
-//   v_cvt_scalef32_pk_fp4_{f32,f16,bf16}     byte = op_sel[2] + 2*op_sel[3] of the destination
-//   v_cvt_scalef32_pk_{fp8,bf8}_{f32,f16,bf16}   op_sel[3]: the destination's half
+//   v_cvt_pk_{fp8,bf8}_f32                          op_sel[2]: the destination's half; the other half is kept
+//   v_cvt_f32_{fp8,bf8}                             SDWA src0_sel:BYTE_n, applied by the caller: byte is 0
+//   then v_cvt_pk_f32_{fp8,bf8}                          SDWA src0_sel:WORD_1, applied by the caller: half is
+//   0 then v_cvt_scalef32_pk_{f32,f16,bf16}_fp4            op_sel[0] + 2*op_sel[1]: the source's byte
+//   v_cvt_scalef32_pk_{f32,f16,bf16}_{fp8,bf8}      op_sel[0]: the source's half
+//   v_cvt_scalef32_{f32,f16}_{fp8,bf8}              op_sel[0] + 2*op_sel[1]: the source's byte; for f16 also
+//                                                   op_sel[2]: the destination's half; the other half is kept
+//   v_cvt_scalef32_pk_fp4_{f32,f16,bf16}            op_sel[2] + 2*op_sel[3]: the destination's byte; the
+//   others are kept v_cvt_scalef32_pk_{fp8,bf8}_f32                 op_sel[3]: the destination's half; the
+//   other half is kept v_cvt_scalef32_pk_{fp8,bf8}_{f16,bf16}          op_sel[2]: the destination's half; the
+//   other half is kept
 //
 // The scale of every cvt_scalef32 instruction is a float of which only the exponent field counts:
 // 2^(field-127), with 0 meaning 2^-127 and 255 NaN. Conversions up multiply by it, conversions down divide.
@@ -53,9 +54,6 @@ std::uint32_t v_cvt_pkrtz_f16_f32(std::uint32_t low, std::uint32_t high);
 // infinity and NaN become NaN in e4m3, and infinity and NaN in e5m2.
 std::uint32_t v_cvt_pk_8bit_f32(Format format, std::uint32_t low, std::uint32_t high, std::uint32_t old,
                                 unsigned half);
-// Stochastic rounding: the random bits below the last kept place are added before truncation.
-std::uint32_t v_cvt_sr_8bit_f32(Format format, std::uint32_t x, std::uint32_t random, std::uint32_t old,
-                                unsigned byte);
 std::uint32_t v_cvt_f32_8bit(Format format, std::uint32_t source, unsigned byte);
 Pair v_cvt_pk_f32_8bit(Format format, std::uint32_t source, unsigned half);
 
@@ -65,7 +63,7 @@ Pair v_cvt_scalef32_pk_f32(Format from, std::uint32_t source, std::uint32_t scal
 // `to` is f16 or bf16; both results are in one register.
 std::uint32_t v_cvt_scalef32_pk_16bit(Format from, Format to, std::uint32_t source, std::uint32_t scale,
                                       unsigned part);
-// One 8-bit number to f32, or to f16 in bits 15:0.
+// One 8-bit number to f32 or, in bits 15:0, to f16.
 std::uint32_t v_cvt_scalef32_single(Format from, Format to, std::uint32_t source, std::uint32_t scale,
                                     unsigned byte);
 
@@ -101,8 +99,6 @@ std::uint32_t v_cvt_flr_i32_f32(std::uint32_t x);  // floor(x)
 std::uint32_t v_cvt_f32_i32(std::uint32_t x);
 std::uint32_t v_cvt_f32_u32(std::uint32_t x);
 std::uint32_t v_cvt_f32_ubyte(std::uint32_t x, unsigned byte);
-// The byte `byte & 3` of `old` becomes x as an unsigned byte, rounded to nearest even and saturated.
-std::uint32_t v_cvt_pk_u8_f32(std::uint32_t x, std::uint32_t byte, std::uint32_t old);
 
 // ---- implementations ----
 

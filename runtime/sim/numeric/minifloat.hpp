@@ -155,6 +155,18 @@ constexpr std::uint32_t encode(Format format, std::uint32_t float_bits, int expo
         const std::uint32_t payload = layout.bits == 16 ? magnitude >> (23 - layout.mantissa_bits) : 0;
         return sign | layout.nan_code | (payload & ((1u << layout.mantissa_bits) - 1));
     }
+    // Normal to normal, by far the usual case: rebias, then round the magnitude as an integer.
+    const int shift = 23 - layout.mantissa_bits;
+    const int field = static_cast<int>(magnitude >> 23);
+    const int new_field = field - exponent - 127 + layout.bias;
+    if (field != 0 && field != 255 && new_field >= 1 &&
+        new_field <= static_cast<int>(layout.max_code >> layout.mantissa_bits)) {
+        std::uint32_t rebiased = (magnitude & 0x7fffff) | static_cast<std::uint32_t>(new_field) << 23;
+        if (shift > 0)
+            rebiased += (1u << (shift - 1)) - 1 + (rebiased >> shift & 1);
+        if (rebiased >> shift <= layout.max_code)
+            return sign | rebiased >> shift;
+    }
     std::uint32_t code = ~0u >> 1;
     if (magnitude < kInfinity) {
         const detail::Parts parts = detail::split(layout_of(Format::f32), magnitude);
