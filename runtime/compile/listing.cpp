@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <optional>
 
 #include <fmt/format.h>
@@ -185,33 +184,6 @@ Result<Listing> parse_listing(std::string_view text) {
         }
     }
     return listing;
-}
-
-Result<std::string> format_code_lines(ByteView code, const std::vector<Instruction>& instructions) {
-    std::string lines;
-    lines.reserve(instructions.size() * 56);
-    std::size_t offset = 0;
-    for (const auto& instruction : instructions) {
-        const std::size_t bytes = instruction.num_words * std::size_t{kWordBytes};
-        if (bytes == 0 || bytes > kMostWords * kWordBytes || bytes > code.size() - offset) {
-            return fail(ErrorCode::internal, Stage::compile,
-                        fmt::format("disassembly: an instruction of {} bytes at {} of {}", bytes, offset,
-                                    code.size()));
-        }
-        fmt::format_to(std::back_inserter(lines), "{}", offset);
-        for (std::size_t at = offset; at < offset + bytes; at += kWordBytes) {
-            std::uint32_t word = 0;
-            std::memcpy(&word, code.data() + at, sizeof word);
-            fmt::format_to(std::back_inserter(lines), " {:08x}", word);
-        }
-        fmt::format_to(std::back_inserter(lines), " {}\n", instruction.text);
-        offset += bytes;
-    }
-    if (offset != code.size()) {
-        return fail(ErrorCode::internal, Stage::compile,
-                    fmt::format("disassembly: covers {} of {} bytes", offset, code.size()));
-    }
-    return lines;
 }
 
 Result<std::string> make_listing(const CodeObject& object, std::string_view code_lines) {

@@ -51,17 +51,6 @@ struct Listing {
 // Whether the listing belongs to some code object is the caller's to check: text_digest against its .text.
 [[nodiscard]] Result<Listing> parse_listing(std::string_view text);
 
-// One instruction as a disassembler gives it.
-struct Instruction {
-    std::uint8_t num_words = 0;  // 1 to 4
-    std::string text;
-};
-
-// The lines of code of a listing for `code`: `instructions` in order, which must cover it exactly. The
-// encoding comes from the bytes themselves.
-[[nodiscard]] Result<std::string> format_code_lines(ByteView code,
-                                                    const std::vector<Instruction>& instructions);
-
 // The whole listing: the head from what the code object says, then `code_lines`. The result parses, or it is
 // an error.
 [[nodiscard]] Result<std::string> make_listing(const CodeObject& object, std::string_view code_lines);

@@ -1,0 +1,71 @@
+// What the pool and the worker say to each other, over one stream socket: a request, then its reply, one at a
+// time.
+//
+//   frame   = magic sequence kind length body
+//   magic   = "kilnw1\0\0"                 8 bytes; names the version of this grammar: it changes when the
+//   grammar does sequence= u64                          of the request; its reply repeats it kind    = u32 a
+//   RequestKind or a ReplyKind length  = u64                          of the body, at most kMostBodyBytes
+//   number  = u64                          all numbers are little-endian
+//   text    = number byte*                 length first
+//   texts   = number text*
+//
+//   compile     = name:text source:text headers:texts(name, text, name, text, ...) target:text options:texts
+//   disassemble = code_object:text
+//   compiled    = code_object:text code_lines:text log:text nanoseconds:number loaded:texts
+//   rejected    = log:text                 the compiler judged the source and refused it
+//   disassembled= code_lines:text          as disassembly.hpp formats them; the head of a listing is the
+//   host's to write unavailable = reason:text              the worker can not do what was asked: a library is
+//   missing, a code object is none
+//
+// Nothing here trusts the other side: lengths are checked before anything is allocated for them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+#include "runtime/compile/compiler.hpp"
+
+namespace kiln::compile {
+
+enum class RequestKind : std::uint32_t { compile = 1, disassemble = 2 };
+enum class ReplyKind : std::uint32_t {
+    compiled = 101,
+    rejected = 102,
+    disassembled = 103,
+    unavailable = 104
+};
+
+constexpr std::uint64_t kMostBodyBytes = std::uint64_t{256} << 20;
+constexpr std::size_t kFrameHeadBytes = 28;
+
+struct FrameHead {
+    std::uint64_t sequence = 0;
+    std::uint32_t kind = 0;
+    std::uint64_t body_bytes = 0;
+};
+
+struct Reply {
+    ReplyKind kind = ReplyKind::unavailable;
+    std::string code_object;
+    std::string code_lines;
+    std::string log;  // of compiled and rejected; the reason of unavailable
+    std::uint64_t nanoseconds = 0;
+    std::vector<std::string> loaded;  // paths of the libraries that made it
+};
+
+// Head and body in one.
+[[nodiscard]] std::string encode_compile(std::uint64_t sequence, const CompileRequest& request);
+[[nodiscard]] std::string encode_disassemble(std::uint64_t sequence, ByteView code_object);
+[[nodiscard]] std::string encode_reply(std::uint64_t sequence, const Reply& reply);
+
+// worker_failed when the bytes are not as the grammar has them; `head` must hold kFrameHeadBytes.
+[[nodiscard]] Result<FrameHead> decode_head(std::string_view head);
+[[nodiscard]] Result<CompileRequest> decode_compile(std::string_view body);
+[[nodiscard]] Result<std::string_view> decode_disassemble(std::string_view body);
+[[nodiscard]] Result<Reply> decode_reply(std::uint32_t kind, std::string_view body);
+
+}  // namespace kiln::compile

@@ -1,0 +1,114 @@
+#include "runtime/compile/worker/disassembler.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/compile/code_object.hpp"
+#include "runtime/compile/disassembly.hpp"
+
+namespace kiln::compile::worker {
+namespace {
+
+constexpr int kSuccess = 0;  // AMD_COMGR_STATUS_SUCCESS
+constexpr std::uint64_t kWordBytes = 4;
+constexpr std::uint64_t kMostInstructionBytes = 16;
+
+// What the callbacks of one instruction work on. Addresses count from the start of .text.
+struct Cursor {
+    ByteView text;
+    std::string printed;
+};
+
+std::uint64_t read_text(std::uint64_t from, char* to, std::uint64_t bytes, void* cursor) {
+    const ByteView text = static_cast<Cursor*>(cursor)->text;
+    if (from >= text.size()) {
+        return 0;
+    }
+    const std::uint64_t there = std::min<std::uint64_t>(bytes, text.size() - from);
+    std::memcpy(to, text.data() + from, there);
+    return there;
+}
+
+void take_instruction(const char* instruction, void* cursor) {
+    static_cast<Cursor*>(cursor)->printed += instruction;
+}
+
+// Branch targets are left as the numbers that the encoding holds.
+void ignore_address(std::uint64_t, void*) {}
+
+// Runs of white space become single spaces, those at the ends vanish.
+std::string tidied(const std::string& printed) {
+    std::string text;
+    for (const char c : printed) {
+        if (c != ' ' && c != '\t' && c != '\n') {
+            text += c;
+        } else if (!text.empty() && text.back() != ' ') {
+            text += ' ';
+        }
+    }
+    if (!text.empty() && text.back() == ' ') {
+        text.pop_back();
+    }
+    return text;
+}
+
+}  // namespace
+
+Result<Disassembler> Disassembler::open(const std::filesystem::path& path) {
+    auto library = Library::open(path);
+    if (!library) {
+        return fail(library);
+    }
+    Disassembler disassembler(*library);
+    Result<void> found;
+    const auto find = [&](const char* name, auto*& function) {
+        if (found) {
+            found = disassembler.library_.find(name, function);
+        }
+    };
+    find("amd_comgr_create_disassembly_info", disassembler.create_);
+    find("amd_comgr_destroy_disassembly_info", disassembler.destroy_);
+    find("amd_comgr_disassemble_instruction", disassembler.disassemble_);
+    if (!found) {
+        return fail(found);
+    }
+    return disassembler;
+}
+
+Result<std::string> Disassembler::code_lines(ByteView code_object) const {
+    auto object = read_code_object(code_object);
+    if (!object) {
+        return fail(object);
+    }
+    const std::string isa = "amdgcn-amd-amdhsa--" + object->target;
+    Handle handle;
+    if (const int status = create_(isa.c_str(), read_text, take_instruction, ignore_address, &handle);
+        status != kSuccess) {
+        return fail(ErrorCode::environment, Stage::compile,
+                    fmt::format("the disassembler does not know {} (status {})", isa, status));
+    }
+    Cursor cursor{.text = object->text, .printed = {}};
+    std::vector<Instruction> instructions;
+    for (std::uint64_t at = 0; at < object->text.size();) {
+        cursor.printed.clear();
+        std::uint64_t bytes = 0;
+        const int status = disassemble_(handle, at, &cursor, &bytes);
+        std::string text = tidied(cursor.printed);
+        const bool known = status == kSuccess && !text.empty() && bytes % kWordBytes == 0 && bytes > 0 &&
+                           bytes <= kMostInstructionBytes && bytes <= object->text.size() - at;
+        if (!known) {
+            text = ".word";
+            bytes = kWordBytes;
+        }
+        instructions.push_back(
+            {.num_words = static_cast<std::uint8_t>(bytes / kWordBytes), .text = std::move(text)});
+        at += bytes;
+    }
+    destroy_(handle);
+    return format_code_lines(object->text, instructions);
+}
+
+}  // namespace kiln::compile::worker
