@@ -1,0 +1,36 @@
+// Memory layouts of operands, as byte offsets.
+#pragma once
+
+#include "device/fragment.h"
+#include "device/macros.h"
+#include "device/types.h"
+
+namespace kiln::device {
+
+// L1: weights [N, row_bytes] preshuffled (16, 16). Tiles of 16 rows; in a tile, pieces of 16 bytes of k; in a
+// piece, the 16 rows. N is a multiple of 16, row_bytes of 32.
+struct PreshuffledWeights {
+    static constexpr int kTileRows = 16;
+    static constexpr int kPieceBytes = 16;
+
+    KILN_DEVICE static constexpr u64 offset(u32 n, u32 k_byte, u32 row_bytes) {
+        return static_cast<u64>(n / kTileRows) * kTileRows * row_bytes             // tile
+               + static_cast<u64>(k_byte / kPieceBytes) * kTileRows * kPieceBytes  // piece
+               + (n % kTileRows) * kPieceBytes                                     // row in the piece
+               + k_byte % kPieceBytes;                                             // byte in the row
+    }
+    KILN_DEVICE static constexpr u64 tile_offset(u32 tile, u32 row_bytes) {
+        return static_cast<u64>(tile) * kTileRows * row_bytes;
+    }
+
+    // A wave that reads 16 bytes a lane at lane * 16 gets whole chunks of an Fp8Fragment, one after the
+    // other.
+    static constexpr int kChunkBytes = kWaveLanes * kPieceBytes;
+    static constexpr int kFragmentBytes = Fp8Fragment::kChunks * kChunkBytes;
+    KILN_DEVICE static constexpr u32 lane_offset(u32 lane) { return lane * kPieceBytes; }
+    KILN_DEVICE static constexpr u32 chunk_offset(u32 k_block, u32 chunk) {
+        return k_block * kFragmentBytes + chunk * kChunkBytes;
+    }
+};
+
+}  // namespace kiln::device

@@ -1,0 +1,45 @@
+// Global memory by buffers, whose end stops lanes that run past it.
+#pragma once
+
+#include "device/macros.h"
+#include "device/types.h"
+
+namespace kiln::device {
+
+#if defined(__HIP__)
+// A raw buffer: a lane whose offset reaches `bytes` reads zero, writes nothing and causes no traffic. Offsets
+// are 32 bits.
+class Buffer {
+  public:
+    // A constant term of a lane's offset below this costs nothing: it goes into the instruction.
+    static constexpr u32 kInstructionReach = 4096;
+
+    KILN_DEVICE Buffer(const void* base, u32 bytes)
+        : resource_(__builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(base), 0, static_cast<i32>(bytes),
+                                                      kRawDwords)) {}
+
+    // The check sees `lane_offset` for certain, `wave_offset` perhaps not: put what decides into the former.
+    KILN_DEVICE u32x4 load_16(u32 lane_offset, u32 wave_offset) const {
+        return __builtin_amdgcn_raw_buffer_load_b128(resource_, static_cast<i32>(lane_offset),
+                                                     static_cast<i32>(wave_offset), 0);
+    }
+    // For bytes that no other work-group asks for: non-temporal, so that they do not push others out of the
+    // caches.
+    KILN_DEVICE u32x4 load_streaming_16(u32 lane_offset, u32 wave_offset) const {
+        return __builtin_amdgcn_raw_buffer_load_b128(resource_, static_cast<i32>(lane_offset),
+                                                     static_cast<i32>(wave_offset), kNonTemporal);
+    }
+    KILN_DEVICE void store_8(u32x2 value, u32 lane_offset, u32 wave_offset) const {
+        __builtin_amdgcn_raw_buffer_store_b64(value, resource_, static_cast<i32>(lane_offset),
+                                              static_cast<i32>(wave_offset), 0);
+    }
+
+  private:
+    static constexpr i32 kNonTemporal = 2;  // in the cache policy operand
+    // Last word of the descriptor on gfx9: untyped 32-bit data.
+    static constexpr i32 kRawDwords = 0x00027000;
+    __amdgpu_buffer_rsrc_t resource_;
+};
+#endif
+
+}  // namespace kiln::device

@@ -1,0 +1,18 @@
+// One thin wrapper per matrix instruction.
+#pragma once
+
+#include "device/macros.h"
+#include "device/types.h"
+
+namespace kiln::device {
+
+#if defined(__HIP__)
+// D = A * B + C for e4m3 A (16 x 128) and B (128 x 16), laid out as Fp8Fragment, C and D as
+// AccumulatorFragment. The literal zero scales ask for the instruction without scales.
+KILN_DEVICE f32x4 mfma_16x16x128_e4m3(i32x8 a, i32x8 b, f32x4 c) {
+    constexpr int kE4m3 = 0;
+    return __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, b, c, kE4m3, kE4m3, 0, 0, 0, 0);
+}
+#endif
+
+}  // namespace kiln::device

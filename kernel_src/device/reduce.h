@@ -1,0 +1,34 @@
+// Sums over the waves of a work-group, through LDS.
+#pragma once
+
+#include "device/macros.h"
+#include "device/types.h"
+
+namespace kiln::device {
+
+#if defined(__HIP__)
+// Accumulator fragments of every wave, side by side: each access moves 16 bytes a lane, lanes contiguous, so
+// no bank is asked twice in a phase.
+template <int kWaves, int kFragments>
+struct WavePartials {
+    f32x4 lanes[kWaves][kFragments][kWaveLanes];
+
+    KILN_DEVICE void put(u32 wave, const f32x4 (&fragments)[kFragments], u32 lane) {
+#pragma unroll
+        for (int i = 0; i < kFragments; ++i) {
+            lanes[wave][i][lane] = fragments[i];
+        }
+    }
+    // After a barrier. In the order of the waves: the result does not depend on timing.
+    KILN_DEVICE f32x4 sum(u32 fragment, u32 lane) const {
+        f32x4 total = lanes[0][fragment][lane];
+#pragma unroll
+        for (int wave = 1; wave < kWaves; ++wave) {
+            total += lanes[wave][fragment][lane];
+        }
+        return total;
+    }
+};
+#endif
+
+}  // namespace kiln::device
