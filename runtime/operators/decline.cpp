@@ -1,0 +1,64 @@
+#include "runtime/operators/decline.hpp"
+
+namespace kiln::operators {
+
+namespace {
+
+constexpr DeclineWords kWords[] = {
+    {KILN_DECLINE_SHAPE, "shape", "no row of the shape tables has these dimensions"},
+    {KILN_DECLINE_PROCESSOR, "processor", "no row of the shape tables is for the processor of this device"},
+    {KILN_DECLINE_TARGET_FEATURE, "target_feature",
+     "the rows for this processor pin a feature that the device has otherwise"},
+    {KILN_DECLINE_SWITCHED_OFF, "switched_off", "KILN_DISABLE or the configuration takes it out"},
+    {KILN_DECLINE_DISABLED, "disabled", "a build, a load or a launch of it failed earlier"},
+    {KILN_DECLINE_COMPILER, "compiler", "the compiler at hand can not build for the target"},
+    {KILN_DECLINE_DIMENSIONS, "dimensions", "the operator's layouts do not allow these dimensions"},
+    {KILN_DECLINE_X_TYPE, "x_type", "the activations are of a type that is not served"},
+    {KILN_DECLINE_X_QUANTISED, "x_quantised", "the activations are quantised already"},
+    {KILN_DECLINE_X_INNER_STRIDE, "x_inner_stride", "neighbours in a row of x are not adjacent in memory"},
+    {KILN_DECLINE_W_TYPE, "w_type", "the weights are of a type that is not served"},
+    {KILN_DECLINE_W_LAYOUT, "w_layout", "the weights are not preshuffled"},
+    {KILN_DECLINE_W_SCALE_TYPE, "w_scale_type", "the weight scales are of a type that is not served"},
+    {KILN_DECLINE_W_SCALE_SHAPE, "w_scale_shape",
+     "the weight scales are of a granularity that is not served"},
+    {KILN_DECLINE_W_SCALE_STRIDE, "w_scale_stride", "the weight scales are not contiguous"},
+    {KILN_DECLINE_OUT_TYPE, "out_type", "the results are wanted in a type that is not served"},
+    {KILN_DECLINE_BIAS, "bias", "a bias is to be added"},
+    {KILN_DECLINE_M_NEGATIVE, "m_negative", "M is below 0"},
+    {KILN_DECLINE_M_TOO_LARGE, "m_too_large", "M is above the last bucket"},
+    {KILN_DECLINE_NULL_POINTER, "null_pointer", "an array is null"},
+    {KILN_DECLINE_X_ALIGNMENT, "x_alignment", "x is not aligned to 16 bytes"},
+    {KILN_DECLINE_X_ROW_STRIDE, "x_row_stride",
+     "the row stride of x is below K, not a multiple of 8, or 2^25 elements and more"},
+    {KILN_DECLINE_W_ALIGNMENT, "w_alignment", "w is not aligned to 16 bytes"},
+    {KILN_DECLINE_W_SCALE_ALIGNMENT, "w_scale_alignment", "w_scale is not aligned to 4 bytes"},
+    {KILN_DECLINE_OUT_ALIGNMENT, "out_alignment", "out is not aligned to 16 bytes"},
+    {KILN_DECLINE_OTHER_DEVICE, "other_device", "the calling thread's current device is not the plan's"},
+};
+
+const DeclineWords* find(int decline) {
+    for (const DeclineWords& words : kWords) {
+        if (words.value == decline) {
+            return &words;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+std::span<const DeclineWords> all_declines() {
+    return kWords;
+}
+
+const char* decline_name(int decline) {
+    const DeclineWords* words = find(decline);
+    return words != nullptr ? words->name : "unknown";
+}
+
+const char* decline_text(int decline) {
+    const DeclineWords* words = find(decline);
+    return words != nullptr ? words->text : "unknown reason";
+}
+
+}  // namespace kiln::operators

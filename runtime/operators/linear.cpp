@@ -1,0 +1,98 @@
+#include "runtime/operators/linear.hpp"
+
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "runtime/operators/linear_template.hpp"
+#include "runtime/operators/operator.hpp"
+
+namespace kiln::operators {
+
+namespace {
+
+const std::vector<std::string_view> kBf16First{"bf16",     "fp16", "fp32", "e4m3fn",
+                                               "e4m3fnuz", "e5m2", "e2m1", "e8m0"};
+const std::vector<std::string_view> kE4m3First{"e4m3fn",   "bf16", "fp16", "fp32",
+                                               "e4m3fnuz", "e5m2", "e2m1", "e8m0"};
+const std::vector<std::string_view> kFp32First{"fp32",     "bf16", "fp16", "e4m3fn",
+                                               "e4m3fnuz", "e5m2", "e2m1", "e8m0"};
+
+const std::array<Field, 12> kFields{{
+    {"n", "columns of the result, a multiple of 16", std::nullopt},
+    {"k", "columns of x, a multiple of 128", std::nullopt},
+    {"x_type", "type of the activations", std::nullopt, kBf16First},
+    {"x_quantised", "1 when the activations are quantised already", 0},
+    {"x_inner_stride", "elements between neighbours in a row of x", 1},
+    {"w_type", "type of the weights", std::nullopt, kE4m3First},
+    {"w_layout", "order of the weights in memory", std::nullopt, {"preshuffled", "row_major"}},
+    {"w_scale_type", "type of the weight scales", std::nullopt, kFp32First},
+    {"w_scale_granularity",
+     "what shares a weight scale",
+     std::nullopt,
+     {"block_128x128", "per_tensor", "per_row", "group_32"}},
+    {"w_scale_strided", "1 when the weight scales are not contiguous", 0},
+    {"out_type", "type of the result", std::nullopt, kBf16First},
+    {"bias", "1 when a bias is to be added", 0},
+}};
+
+// The guards that compare one field with the only value that is served.
+struct Guard {
+    std::string_view field;
+    tables::FieldValue served;
+    kiln_decline decline;
+};
+const Guard kGuards[] = {
+    {"x_type", std::string("bf16"), KILN_DECLINE_X_TYPE},
+    {"x_quantised", std::int64_t{0}, KILN_DECLINE_X_QUANTISED},
+    {"x_inner_stride", std::int64_t{1}, KILN_DECLINE_X_INNER_STRIDE},
+    {"w_type", std::string("e4m3fn"), KILN_DECLINE_W_TYPE},
+    {"w_layout", std::string("preshuffled"), KILN_DECLINE_W_LAYOUT},
+    {"w_scale_type", std::string("fp32"), KILN_DECLINE_W_SCALE_TYPE},
+    {"w_scale_granularity", std::string("block_128x128"), KILN_DECLINE_W_SCALE_SHAPE},
+    {"w_scale_strided", std::int64_t{0}, KILN_DECLINE_W_SCALE_STRIDE},
+    {"out_type", std::string("bf16"), KILN_DECLINE_OUT_TYPE},
+    {"bias", std::int64_t{0}, KILN_DECLINE_BIAS},
+};
+
+class Linear final : public Operator {
+  public:
+    std::string_view name() const override { return "linear"; }
+    std::span<const Field> fields() const override { return kFields; }
+    std::span<const Template* const> templates() const override {
+        static const Template* const templates[] = {&linear_small_m()};
+        return templates;
+    }
+
+    Answer<void> judge(const Problem& problem) const override {
+        for (const Guard& guard : kGuards) {
+            if (problem.find(guard.field)->second != guard.served) {
+                return declined(guard.decline, Stage::configure,
+                                fmt::format("linear {}: {}", format_problem(*this, problem),
+                                            decline_text(guard.decline)));
+            }
+        }
+        const auto [n, k] = std::get<LinearProblem>(typed(problem));
+        if (n < 16 || n % 16 != 0 || k < 128 || k % 128 != 0) {
+            return declined(
+                KILN_DECLINE_DIMENSIONS, Stage::configure,
+                fmt::format("linear: expected n a multiple of 16 and k of 128, found n={} k={}", n, k));
+        }
+        return {};
+    }
+
+    TypedProblem typed(const Problem& problem) const override {
+        return LinearProblem{std::get<std::int64_t>(problem.find("n")->second),
+                             std::get<std::int64_t>(problem.find("k")->second)};
+    }
+};
+
+}  // namespace
+
+const Operator& linear() {
+    static const Linear op;
+    return op;
+}
+
+}  // namespace kiln::operators
