@@ -1,8 +1,8 @@
 // The kernel templates and shape tables that libkiln carries in itself, so that it needs no file beside it.
 //
-// The texts are the files of kernel_src/ and shapes/ as they stood when the library was built; the build regenerates
-// them when a file changes, appears or goes. Everything here is constant for the life of the process and free to be
-// read from any thread.
+// The texts are the files of kernel_src/ and shapes/ as they stood when the library was built; the build
+// regenerates them when a file changes, appears or goes. Everything here is constant for the life of the
+// process and free to be read from any thread.
 #pragma once
 
 #include <span>

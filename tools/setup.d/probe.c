@@ -1,8 +1,9 @@
-/* probe LIBHIPRTC: does this hipRTC compile for gfx950? Compiled and run by tools/setup, before kiln itself is built.
+/* probe LIBHIPRTC: does this hipRTC compile for gfx950? Compiled and run by tools/setup, before kiln itself
+ * is built.
  *
- * Exit 0: yes. 1: it is there and cannot; the reason is on stdout. 2: there is no such library, or it lacks an entry.
- * A one-line kernel decides, never a version number: it needs the device math library as well as the compiler, and the
- * answer counts only if the code object says gfx950. */
+ * Exit 0: yes. 1: it is there and cannot; the reason is on stdout. 2: there is no such library, or it lacks
+ * an entry. A one-line kernel decides, never a version number: it needs the device math library as well as
+ * the compiler, and the answer counts only if the code object says gfx950. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +36,11 @@ static void print_log(void* library, program_t program) {
     size_t size = 0;
     size_fn log_size = (size_fn)entry(library, "hiprtcGetProgramLogSize");
     text_fn log_text = (text_fn)entry(library, "hiprtcGetProgramLog");
-    if (log_size(program, &size) != 0 || size == 0) return;
+    if (log_size(program, &size) != 0 || size == 0)
+        return;
     char* log = calloc(size + 1, 1);
-    if (log != NULL && log_text(program, log) == 0) fputs(log, stdout);
+    if (log != NULL && log_text(program, log) == 0)
+        fputs(log, stdout);
     free(log);
 }
 
@@ -78,7 +81,8 @@ int main(int argc, char** argv) {
         printf("hiprtcGetCode failed\n");
         return 1;
     }
-    if (memcmp(code, "\177ELF", 4) != 0 || code[kMachineAt] != kMachineAmdgpu || code[kFlagsAt] != kFlagsGfx950) {
+    if (memcmp(code, "\177ELF", 4) != 0 || code[kMachineAt] != kMachineAmdgpu ||
+        code[kFlagsAt] != kFlagsGfx950) {
         printf("the code object is not one for gfx950\n");
         return 1;
     }
