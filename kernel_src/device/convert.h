@@ -37,11 +37,6 @@ KILN_DEVICE constexpr f32 e4m3_to_f32(u8 code) {
 }
 
 #if defined(__HIP__)
-// As a vector, so that two elements share one multiplication.
-KILN_DEVICE f32x2 unpack_bf16(u32 packed) {
-    return {bits_as<f32>(packed << 16), bits_as<f32>(packed & 0xffff0000U)};
-}
-
 // To nearest even, `low` in the lower half.
 KILN_DEVICE u32 pack_bf16(f32 low, f32 high) {
     const bf16x2 pair = {static_cast<__bf16>(low), static_cast<__bf16>(high)};
@@ -50,15 +45,15 @@ KILN_DEVICE u32 pack_bf16(f32 low, f32 high) {
 
 // Four floats to e4m3, to nearest even, first in the lowest byte. Magnitudes above 464 become NaN: the caller
 // scales.
-KILN_DEVICE u32 pack_e4m3(f32x2 first, f32x2 second) {
+KILN_DEVICE u32 pack_e4m3(f32x4 values) {
     // A conversion keeps the other half of its destination. For the first of two that is any value at all:
     // naming one would cost a move each.
     i32 anything;
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wuninitialized"
-    const i32 half = __builtin_amdgcn_cvt_pk_fp8_f32(first.x, first.y, anything, false);
+    const i32 half = __builtin_amdgcn_cvt_pk_fp8_f32(values.x, values.y, anything, false);
 #pragma clang diagnostic pop
-    return static_cast<u32>(__builtin_amdgcn_cvt_pk_fp8_f32(second.x, second.y, half, true));
+    return static_cast<u32>(__builtin_amdgcn_cvt_pk_fp8_f32(values.z, values.w, half, true));
 }
 #endif
 

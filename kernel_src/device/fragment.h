@@ -49,6 +49,23 @@ struct AccumulatorFragment {
     KILN_DEVICE static constexpr int column(int lane) { return lane_in_quarter(lane); }
 };
 
+// The 4x4x4 bf16 instruction: 16 independent products of 4x4 matrices, lane l working for block l / 4. A lane
+// holds a row of A and a column of B, four k each, and a column of the result, four rows.
+struct QuadFragment {
+    static constexpr int kSide = 4;
+    static constexpr int kBlocks = kWaveLanes / kSide;
+
+    KILN_DEVICE static constexpr int block(int lane) { return lane / kSide; }
+    KILN_DEVICE static constexpr int row(int lane) {
+        return lane % kSide;
+    }  // of A; column of B and of the result
+    // A lane's row of the identity as A, as four packed bf16.
+    KILN_DEVICE static constexpr u64 identity_row(int lane) {
+        constexpr u64 kOne = 0x3f80;
+        return kOne << (16 * row(lane));
+    }
+};
+
 // Tokens of one 16 x 128 piece of bf16 activations, on their way to become an Fp8Fragment. With kLaneRows
 // tokens on the 16 lanes of a quarter, 16 / kLaneRows lanes share one token; lane r works on token r %
 // kLaneRows, and on the elements that register pair `share` of the fragment needs, share = r / kLaneRows.

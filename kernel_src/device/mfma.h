@@ -13,6 +13,11 @@ KILN_DEVICE f32x4 mfma_16x16x128_e4m3(i32x8 a, i32x8 b, f32x4 c) {
     constexpr int kE4m3 = 0;
     return __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, b, c, kE4m3, kE4m3, 0, 0, 0, 0);
 }
+
+// D = A * B + C in each of 16 blocks, laid out as QuadFragment.
+KILN_DEVICE f32x4 mfma_4x4x4_bf16(s16x4 a, s16x4 b, f32x4 c) {
+    return __builtin_amdgcn_mfma_f32_4x4x4bf16_1k(a, b, c, 0, 0, 0);
+}
 #endif
 
 }  // namespace kiln::device

@@ -7,6 +7,7 @@
 #include "device/fragment.h"
 #include "device/macros.h"
 #include "device/types.h"
+#include "device/unpack.h"
 
 namespace kiln::device {
 
@@ -36,12 +37,13 @@ struct SliceRegisters {
 
 // The largest magnitude in a lane's part, not below the floor.
 template <int kLaneRows>
-KILN_DEVICE f32 lane_amax(const SliceRegisters<kLaneRows>& slice) {
+KILN_DEVICE f32 lane_amax(const SliceRegisters<kLaneRows>& slice, const Bf16Unpacker& unpack) {
     f32 amax = kAmaxFloor;
 #pragma unroll
-    for (u32 packed : slice.packed) {
-        const f32x2 x = unpack_bf16(packed);
+    for (int i = 0; i < TokenSlice<kLaneRows>::kDwords; i += 2) {
+        const f32x4 x = unpack(slice.packed[i], slice.packed[i + 1]);
         amax = __builtin_fmaxf(__builtin_fmaxf(amax, __builtin_fabsf(x.x)), __builtin_fabsf(x.y));
+        amax = __builtin_fmaxf(__builtin_fmaxf(amax, __builtin_fabsf(x.z)), __builtin_fabsf(x.w));
     }
     return amax;
 }
@@ -144,14 +146,14 @@ KILN_DEVICE void quantiser_scales(const f32* lane_amaxes, Scales* scales) {
 // The fragment of a lane's token. Lanes past the tokens (r >= kLaneRows) get their sharers' registers in
 // another order: their columns of the product mean nothing.
 template <int kLaneRows>
-KILN_DEVICE i32x8 quantised_fragment(const SliceRegisters<kLaneRows>& slice, f32 inverse) {
+KILN_DEVICE i32x8 quantised_fragment(const SliceRegisters<kLaneRows>& slice, const Bf16Unpacker& unpack,
+                                     f32 inverse) {
     using Slice = TokenSlice<kLaneRows>;
     i32x8 fragment;
 #pragma unroll
     for (int reg = 0; reg < Slice::kRegisters; ++reg) {
-        const f32x2 first = unpack_bf16(slice.packed[2 * reg]) * inverse;
-        const f32x2 second = unpack_bf16(slice.packed[2 * reg + 1]) * inverse;
-        fragment[reg] = static_cast<i32>(pack_e4m3(first, second));
+        const f32x4 x = unpack(slice.packed[2 * reg], slice.packed[2 * reg + 1]);
+        fragment[reg] = static_cast<i32>(pack_e4m3(x * inverse));
     }
     if constexpr (Slice::kSharers >= 2) {
         detail::gather_share<kLaneRows, 1>(fragment);

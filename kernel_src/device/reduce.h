@@ -21,10 +21,17 @@ struct WavePartials {
     }
     // After a barrier. In the order of the waves: the result does not depend on timing.
     KILN_DEVICE f32x4 sum(u32 fragment, u32 lane) const {
-        f32x4 total = lanes[0][fragment][lane];
+        f32x4 parts[kWaves];
+#pragma unroll
+        for (int wave = 0; wave < kWaves; ++wave) {
+            parts[wave] = lanes[wave][fragment][lane];
+        }
+        // Ask for all of them before the first is needed.
+        __builtin_amdgcn_sched_barrier(0);
+        f32x4 total = parts[0];
 #pragma unroll
         for (int wave = 1; wave < kWaves; ++wave) {
-            total += lanes[wave][fragment][lane];
+            total += parts[wave];
         }
         return total;
     }

@@ -20,6 +20,7 @@
 #include "device/quantise.h"
 #include "device/reduce.h"
 #include "device/types.h"
+#include "device/unpack.h"
 
 namespace kiln {
 namespace {
@@ -42,6 +43,8 @@ static_assert(kTilesN >= 1 && kTilesN <= 8 && kN / kTileColumns % kTilesN == 0,
               "tiles_n divides the columns");
 static_assert(kWaves >= 1 && kWaves <= 16 && kBlocks % kWaves == 0, "waves divide the k blocks");
 static_assert(kLaneRows == kFragmentRows || kMaxM <= kLaneRows, "lane_rows holds every token");
+static_assert(kBlocksAhead * (8 * kTilesN + kTilesM * kLaneRows) + 4 * kFragments <= 112,
+              "loads in flight and sums leave registers for four waves a SIMD");
 static_assert(kBlocksAhead >= 1 && kWaveBlocks % kBlocksAhead == 0, "blocks_ahead divides a wave's blocks");
 
 // A unit is one k block of 16 tokens. Units whose scales are worked out together: more save exchanges between
@@ -143,6 +146,7 @@ struct WeightScales {
     }
 };
 
+// Nothing is scheduled across this point.
 __device__ __forceinline__ void keep_order() {
     __builtin_amdgcn_sched_barrier(0);
 }
@@ -158,6 +162,9 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kWaves)
     const u32 lane = threadIdx.x % kWaveLanes;
     const u32 wave = kWaves == 1 ? 0 : uniform(threadIdx.x / kWaveLanes);
     const u32 first_column = blockIdx.x * kGroupColumns;
+
+    // All arguments in one scalar load, not the last pointer in one of its own when it is needed.
+    asm volatile("" ::"s"(out));
 
     const ActivationLoader activations(x, m, ldx, lane, wave);
     const WeightLoader weights(w, blockIdx.x * kTilesN, lane, wave);
@@ -175,6 +182,7 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kWaves)
     }
     keep_order();
 
+    const Bf16Unpacker unpack(lane);
     f32x4 sums[kFragments];
 #pragma unroll
     for (int first = 0; first < kUnits; first += kStepUnits) {
@@ -183,7 +191,7 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kWaves)
 #pragma unroll
         for (int i = 0; i < kStepUnits; ++i) {
             const int unit = first + i;
-            amaxes[i] = lane_amax(blocks[unit / kTilesM % kBlocksAhead].x[unit % kTilesM]);
+            amaxes[i] = lane_amax(blocks[unit / kTilesM % kBlocksAhead].x[unit % kTilesM], unpack);
         }
         quantiser_scales<kLaneRows, kStepUnits>(amaxes, scales);
 #pragma unroll
@@ -191,7 +199,7 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kWaves)
             const int k_block = (first + i) / kTilesM;
             const int tile_m = (first + i) % kTilesM;
             Block& block = blocks[k_block % kBlocksAhead];
-            const i32x8 tokens = quantised_fragment(block.x[tile_m], scales[i].inverse);
+            const i32x8 tokens = quantised_fragment(block.x[tile_m], unpack, scales[i].inverse);
 #pragma unroll
             for (int tile_n = 0; tile_n < kTilesN; ++tile_n) {
                 const f32x4 product = mfma_16x16x128_e4m3(block.w[tile_n], tokens, f32x4{});
@@ -205,7 +213,6 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kWaves)
                 weights.load(block, next);
             }
         }
-        keep_order();
     }
 
     const Buffer output(out, static_cast<u32>(m) * (kN * sizeof(bf16_bits)));
