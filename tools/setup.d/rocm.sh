@@ -26,13 +26,19 @@ probe() {
         timeout 120 "${loader[@]}" "$work/probe" "$library" 2>&1
 }
 
+# The folders and names in which the compile worker looks (runtime/compile/toolchain.hpp), in its order.
 probe_native() {
-    local name why
-    for name in libhiprtc.so.7 libhiprtc.so /opt/rocm/lib/libhiprtc.so; do
-        why=$(probe "$name") && echo "$name" && return
-        case $why in *'cannot open shared object'*) why='it has no libhiprtc' ;; *) break ;; esac
+    local folder library found
+    for folder in /opt/rocm/lib /opt/rocm/lib64 /usr/lib/x86_64-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
+        for library in "$folder"/libhiprtc.so.[0-9]*; do
+            case ${library##*.so.} in *.* | [0-6]) continue ;; esac
+            [ -e "$library" ] || continue
+            found=$(probe "$library") && found=$library && echo "$found" && return
+            echo "$library: $found"
+            return 1
+        done
     done
-    echo "$why"
+    echo 'it has no libhiprtc.so of version 7 or newer'
     return 1
 }
 
@@ -91,16 +97,20 @@ publish_prefix() {
     say "ROCm: compiles for gfx950, now in $rocm_prefix ($(du -sm "$rocm_prefix" | cut -f1) MB; tools/setup --remove removes it)"
 }
 
+# kiln looks into the prefix before it looks around the machine, so a prefix that is there has to work.
 ensure_rocm() { # check|install
     local found
-    if found=$(probe_native); then
-        say "ROCm: this machine's own ($found) compiles for gfx950"
-        return
-    fi
-    say "ROCm: this machine's own does not serve: $found"
     if found=$(probe_prefix "$rocm_prefix"); then
         say "ROCm: the private one in $rocm_prefix compiles for gfx950"
         return
+    fi
+    if [ ! -e "$rocm_prefix" ]; then
+        if found=$(probe_native); then
+            say "ROCm: this machine's own, $found, compiles for gfx950"
+            return
+        fi
+        say "ROCm: this machine's own does not serve: $found"
+        found="none in $rocm_prefix either"
     fi
     [ "$1" = install ] || lacking "ROCm: none that compiles for gfx950: $found"
     make_prefix
