@@ -83,14 +83,6 @@ std::optional<std::uint32_t> v_cvt_scalef32_pk_fp4_16bit(Format from, std::uint3
                                                          std::uint32_t scale, std::uint32_t old,
                                                          unsigned byte);
 
-// Six-bit numbers, 32 in six registers, little endian: the one at `index` of `packed`.
-constexpr std::uint32_t unpack_6bit(const std::uint32_t (&packed)[6], unsigned index) {
-    const unsigned bit = index * 6;
-    const std::uint64_t pair =
-        packed[bit / 32] | static_cast<std::uint64_t>(bit / 32 < 5 ? packed[bit / 32 + 1] : 0) << 32;
-    return static_cast<std::uint32_t>(pair >> (bit % 32)) & 0x3f;
-}
-
 // Integers. Float to integer truncates toward zero and saturates; NaN gives 0.
 std::uint32_t v_cvt_i32_f32(std::uint32_t x);
 std::uint32_t v_cvt_u32_f32(std::uint32_t x);
