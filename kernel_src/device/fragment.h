@@ -82,10 +82,12 @@ struct TokenSlice {
 
     KILN_DEVICE static constexpr int token(int lane) { return lane_in_quarter(lane) % kLaneRows; }
     KILN_DEVICE static constexpr int share(int lane) { return lane_in_quarter(lane) / kLaneRows; }
-    // The k of a lane's element; elements of one load are consecutive.
+    // The k of a lane's element.
     KILN_DEVICE static constexpr int k(int lane, int element) {
         return Fp8Fragment::k(lane, share(lane) * kElements + element);
     }
+    // Where a load begins, from the lane's first k on: the same for every lane.
+    KILN_DEVICE static constexpr int load_k(int load) { return k(0, load * kLoadElements) - k(0, 0); }
 };
 
 }  // namespace kiln::device

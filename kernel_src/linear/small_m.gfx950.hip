@@ -89,10 +89,9 @@ struct ActivationLoader {
         for (int tile = 0; tile < kTilesM; ++tile) {
 #pragma unroll
             for (int i = 0; i < Slice::kLoads; ++i) {
-                const u32 offset =
-                    k_block * kQuantiserGroup * sizeof(bf16_bits)                   // k block of the wave
-                    + (Slice::k(0, i * Slice::kLoadElements)) * sizeof(bf16_bits);  // load in the block
-                const u32x4 piece = buffer.load_16(lane_offset[tile] + offset, wave_offset);
+                const u32 k = k_block * kQuantiserGroup  // k block of the wave
+                              + Slice::load_k(i);        // load in the k block
+                const u32x4 piece = buffer.load_16(lane_offset[tile] + k * sizeof(bf16_bits), wave_offset);
                 block.x[tile].packed[4 * i + 0] = piece.x;
                 block.x[tile].packed[4 * i + 1] = piece.y;
                 block.x[tile].packed[4 * i + 2] = piece.z;
