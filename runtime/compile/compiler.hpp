@@ -28,26 +28,26 @@ struct CompileRequest {
     std::string source;  // the template's text
     std::vector<Header> headers;
     std::string target;  // "gfx950", "gfx950:xnack-"
-    std::vector<std::string>
-        options;  // every option that matters but --offload-arch, which follows from target
+    // Every option that matters but --offload-arch, which follows from target. worker/hiprtc.hpp lists what
+    // hipRTC adds by itself.
+    std::vector<std::string> options;
 };
 
 struct CompileResult {
-    Bytes code_object;    // an ELF file
-    std::string listing;  // the disassembly, in the format of listing.hpp
-    std::string log;      // warnings, with the template's own file names
-    double seconds = 0;   // inside the compiler
+    Bytes code_object;                // an ELF file
+    std::string listing;              // the disassembly, in the format of listing.hpp
+    std::string log;                  // warnings, with the template's own file names
+    double seconds = 0;               // inside the compiler
+    std::vector<std::string> loaded;  // paths of every library in the worker that compiled it
 };
 
 // What decides the code that comes out; see identity.hpp. The document goes into the build part of a cache
 // key.
 struct CompilerIdentity {
-    std::string document;  // canonical JSON: {"components": [{"name", "build_id" or "sha256"}...]}
+    std::string document;  // canonical JSON: {"components":[{"build_id" or "sha256", "name"}...]}
 };
 
-// Where the compiler and its worker are. Empty members are searched for: the worker in KILN_WORKER, beside
-// libkiln, or in the libexec folder of the installation; the toolchain natively, then in the private prefix
-// that tools/setup makes.
+// Where the compiler and its worker are. Empty members are searched for, as toolchain.hpp says.
 struct CompilerConfig {
     std::filesystem::path worker;
     std::filesystem::path toolchain_prefix;
@@ -69,8 +69,13 @@ class Compiler {
 
     // Blocks until a worker is free and has answered. Errors: compile_failed with the compiler's log, which
     // names the template's file and line; worker_failed when the worker crashed, hung past the limit or
-    // answered nonsense (the pool replaces it, the next request is served).
+    // answered nonsense (the pool replaces it, the next request is served); environment when the compiler can
+    // not build for that target at all; invalid_argument for a request that can not be meant. A process that
+    // was forked from the one that created the object gets environment: it must create its own.
     [[nodiscard]] virtual Result<CompileResult> compile(const CompileRequest& request) = 0;
+
+    // Builds a kernel of one line for `target`. environment, naming the compiler, when that fails.
+    [[nodiscard]] virtual Result<void> probe(const std::string& target) = 0;
 
     // The listing of any code object, compiled by kiln or not: what the simulator executes.
     [[nodiscard]] virtual Result<std::string> disassemble(ByteView code_object) = 0;

@@ -1,12 +1,16 @@
 // The listing: the disassembly of one code object's .text, as text that a person can read and the simulator
 // executes.
 //
+// clang-format off
 //   kiln-listing 1
 //   target gfx950
-//   text-sha256 9f86d0...            digest of the bytes of .text: ties the listing to exactly one code
-//   object text-bytes 5120 kernel 0 kiln_linear_n5120_k4096_m16   offset in .text of each kernel's entry,
-//   ascending; a line each code 0 c00a0000 00000010 s_load_dwordx4 s[0:3], s[4:5], 0x10 8 bf8cc07f s_waitcnt
-//   lgkmcnt(0)
+//   text-sha256 9f86d0...            digest of the bytes of .text: ties the listing to exactly one code object
+//   text-bytes 5120
+//   kernel 0 kiln_linear_n5120_k4096_m16   offset in .text of each kernel's entry, ascending; a line each
+//   code
+//   0 c00a0000 00000010 s_load_dwordx4 s[0:3], s[4:5], 0x10
+//   8 bf8cc07f s_waitcnt lgkmcnt(0)
+// clang-format on
 //
 // A line of code is: the byte offset in .text (decimal), the encoding as one to four little-endian 32-bit
 // words of 8 hexadecimal digits each, then the instruction exactly as LLVM's assembly printer writes it,

@@ -81,6 +81,16 @@ auto bad(std::string message) {
     return fail(ErrorCode::worker_failed, Stage::compile, "compile worker: " + std::move(message));
 }
 
+// What a worker may say of a request; anything else is its own failure.
+ErrorCode decode_code(std::uint64_t value) {
+    for (const auto code : {ErrorCode::compile_failed, ErrorCode::bad_input, ErrorCode::environment}) {
+        if (value == static_cast<std::uint64_t>(code)) {
+            return code;
+        }
+    }
+    return ErrorCode::worker_failed;
+}
+
 }  // namespace
 
 std::string encode_compile(std::uint64_t sequence, const CompileRequest& request) {
@@ -117,9 +127,9 @@ std::string encode_reply(std::uint64_t sequence, const Reply& reply) {
         case ReplyKind::disassembled:
             encoder.text(reply.code_lines);
             break;
-        case ReplyKind::rejected:
-        case ReplyKind::unavailable:
-            encoder.text(reply.log);
+        case ReplyKind::failed:
+            encoder.number(static_cast<std::uint64_t>(reply.error.code));
+            encoder.text(reply.error.message);
             break;
     }
     return encoder.frame(sequence, static_cast<std::uint32_t>(reply.kind));
@@ -182,9 +192,10 @@ Result<Reply> decode_reply(std::uint32_t kind, std::string_view body) {
         case ReplyKind::disassembled:
             reply.code_lines = decoder.text();
             break;
-        case ReplyKind::rejected:
-        case ReplyKind::unavailable:
-            reply.log = decoder.text();
+        case ReplyKind::failed:
+            reply.error.code = decode_code(decoder.number());
+            reply.error.stage = Stage::compile;
+            reply.error.message = decoder.text();
             break;
         default:
             return bad(fmt::format("a reply of the unknown kind {}", kind));

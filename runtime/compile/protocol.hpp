@@ -1,21 +1,25 @@
 // What the pool and the worker say to each other, over one stream socket: a request, then its reply, one at a
 // time.
 //
-//   frame   = magic sequence kind length body
-//   magic   = "kilnw1\0\0"                 8 bytes; names the version of this grammar: it changes when the
-//   grammar does sequence= u64                          of the request; its reply repeats it kind    = u32 a
-//   RequestKind or a ReplyKind length  = u64                          of the body, at most kMostBodyBytes
-//   number  = u64                          all numbers are little-endian
-//   text    = number byte*                 length first
-//   texts   = number text*
+// clang-format off
+//   frame        = magic sequence kind length body
+//   magic        = "kilnw1\0\0"    8 bytes; names the version of this grammar: it changes when the grammar does
+//   sequence     = u64             of the request; its reply repeats it
+//   kind         = u32             a RequestKind or a ReplyKind
+//   length       = u64             of the body, at most kMostBodyBytes
+//   number       = u64             all numbers are little-endian
+//   text         = number byte*    length first
+//   texts        = number text*
 //
-//   compile     = name:text source:text headers:texts(name, text, name, text, ...) target:text options:texts
-//   disassemble = code_object:text
-//   compiled    = code_object:text code_lines:text log:text nanoseconds:number loaded:texts
-//   rejected    = log:text                 the compiler judged the source and refused it
-//   disassembled= code_lines:text          as disassembly.hpp formats them; the head of a listing is the
-//   host's to write unavailable = reason:text              the worker can not do what was asked: a library is
-//   missing, a code object is none
+//   compile      = name:text source:text headers:texts target:text options:texts
+//                  headers are name, text, name, text, ...
+//   disassemble  = code_object:text
+//   compiled     = code_object:text code_lines:text log:text nanoseconds:number loaded:texts
+//   disassembled = code_lines:text
+//                  as disassembly.hpp formats them; the head of a listing is the host's to write
+//   failed       = code:number message:text
+//                  code is an ErrorCode: compile_failed (the message is the compiler's log), bad_input, environment
+// clang-format on
 //
 // Nothing here trusts the other side: lengths are checked before anything is allocated for them.
 #pragma once
@@ -32,12 +36,7 @@
 namespace kiln::compile {
 
 enum class RequestKind : std::uint32_t { compile = 1, disassemble = 2 };
-enum class ReplyKind : std::uint32_t {
-    compiled = 101,
-    rejected = 102,
-    disassembled = 103,
-    unavailable = 104
-};
+enum class ReplyKind : std::uint32_t { compiled = 101, disassembled = 102, failed = 103 };
 
 constexpr std::uint64_t kMostBodyBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kFrameHeadBytes = 28;
@@ -49,12 +48,13 @@ struct FrameHead {
 };
 
 struct Reply {
-    ReplyKind kind = ReplyKind::unavailable;
+    ReplyKind kind = ReplyKind::failed;
     std::string code_object;
     std::string code_lines;
-    std::string log;  // of compiled and rejected; the reason of unavailable
+    std::string log;
     std::uint64_t nanoseconds = 0;
-    std::vector<std::string> loaded;  // paths of the libraries that made it
+    std::vector<std::string> loaded;  // paths of the libraries in the worker
+    Error error;                      // of failed
 };
 
 // Head and body in one.

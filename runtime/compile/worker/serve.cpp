@@ -71,19 +71,13 @@ class Server {
         if (reply) {
             return std::move(*reply);
         }
-        const auto kind =
-            reply.error().code == ErrorCode::compile_failed ? ReplyKind::rejected : ReplyKind::unavailable;
-        return make_reply(kind, std::move(reply.error().message));
+        Reply failed;
+        failed.kind = ReplyKind::failed;
+        failed.error = std::move(reply.error());
+        return failed;
     }
 
   private:
-    static Reply make_reply(ReplyKind kind, std::string log) {
-        Reply reply;
-        reply.kind = kind;
-        reply.log = std::move(log);
-        return reply;
-    }
-
     Result<Reply> dispatch(const FrameHead& head, std::string_view body) {
         switch (static_cast<RequestKind>(head.kind)) {
             case RequestKind::compile:
@@ -136,10 +130,12 @@ class Server {
         }
         auto lines = disassembler_->code_lines(as_bytes(compiled->code_object));
         if (!lines) {
+            lines.error().code = ErrorCode::compile_failed;  // it compiled to what kiln can not load
             return fail(lines);
         }
-        Reply reply =
-            make_reply(ReplyKind::compiled, with_template_names(compiled->log, options_.scratch.native()));
+        Reply reply;
+        reply.kind = ReplyKind::compiled;
+        reply.log = with_template_names(compiled->log, options_.scratch.native());
         reply.code_object = std::move(compiled->code_object);
         reply.code_lines = std::move(*lines);
         reply.nanoseconds = compiled->nanoseconds;
@@ -160,7 +156,8 @@ class Server {
         if (!lines) {
             return fail(lines);
         }
-        Reply reply = make_reply(ReplyKind::disassembled, {});
+        Reply reply;
+        reply.kind = ReplyKind::disassembled;
         reply.code_lines = std::move(*lines);
         return reply;
     }

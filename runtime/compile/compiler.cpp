@@ -1,0 +1,205 @@
+#include "runtime/compile/compiler.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "runtime/compile/code_object.hpp"
+#include "runtime/compile/identity.hpp"
+#include "runtime/compile/listing.hpp"
+#include "runtime/compile/pool.hpp"
+#include "runtime/compile/request_check.hpp"
+#include "runtime/compile/toolchain.hpp"
+
+namespace kiln::compile {
+namespace {
+
+unsigned cores_of_this_process() {
+    cpu_set_t set;
+    if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+        return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+    }
+    return std::max(1u, std::thread::hardware_concurrency());
+}
+
+CompileRequest one_line_kernel(const std::string& target) {
+    return {.name = "probe.hip",
+            .source = "extern \"C\" __global__ void kiln_probe(int* out) { *out = 1; }\n",
+            .headers = {},
+            .target = target,
+            .options = {"-O3", "-std=c++20"}};
+}
+
+class WorkerCompiler final : public Compiler {
+  public:
+    explicit WorkerCompiler(PoolConfig config) : config_(config), pool_(std::move(config)) {}
+
+    Result<CompilerIdentity> identity() override {
+        auto components = identify(config_.toolchain);
+        if (!components) {
+            return fail(components);
+        }
+        return CompilerIdentity{.document = identity_document(*components)};
+    }
+
+    Result<CompileResult> compile(const CompileRequest& request) override {
+        auto result = compile_once(request);
+        if (!result && result.error().code == ErrorCode::compile_failed) {
+            // The template's fault, unless the compiler can not do anything for this target.
+            if (auto able = probe(request.target); !able) {
+                return fail(able);
+            }
+        }
+        return result;
+    }
+
+    Result<void> probe(const std::string& target) override {
+        {
+            const std::lock_guard lock(mutex_);
+            if (able_.contains(target)) {
+                return {};
+            }
+        }
+        auto result = compile_once(one_line_kernel(target));
+        if (!result) {
+            if (result.error().code != ErrorCode::compile_failed) {
+                return fail(result);
+            }
+            return fail(ErrorCode::environment, Stage::compile,
+                        fmt::format("the compiler {} can not build for {}: {}",
+                                    config_.toolchain.hiprtc.string(), target, result.error().message));
+        }
+        return {};
+    }
+
+    Result<std::string> disassemble(ByteView code_object) override {
+        auto object = read_code_object(code_object);
+        if (!object) {
+            return fail(object);
+        }
+        auto reply = ask([&](std::uint64_t sequence) { return encode_disassemble(sequence, code_object); },
+                         "disassembly for " + object->target);
+        if (!reply) {
+            return fail(reply);
+        }
+        if (reply->kind != ReplyKind::disassembled) {
+            return answered_otherwise("disassembly");
+        }
+        auto listing = make_listing(*object, reply->code_lines);
+        if (!listing) {
+            return nonsense("disassembly", listing.error().message);
+        }
+        return listing;
+    }
+
+    std::vector<Finding> findings() const override {
+        std::vector<Finding> list{{"worker", config_.worker.string()},
+                                  {"toolchain", fmt::format("{} ({})", config_.toolchain.folder.string(),
+                                                            config_.toolchain.origin)}};
+        if (!config_.toolchain.loader.empty()) {
+            list.push_back({"loader", config_.toolchain.loader.string()});
+        }
+        const auto components = identify(config_.toolchain);
+        if (!components) {
+            list.push_back({"identity", components.error().message});
+            return list;
+        }
+        for (const auto& component : *components) {
+            const bool has_id = !component.build_id.empty();
+            list.push_back({component.name,
+                            fmt::format("{} ({} {})", component.path.string(), has_id ? "build id" : "sha256",
+                                        has_id ? component.build_id : component.sha256)});
+        }
+        return list;
+    }
+
+  private:
+    static tl::unexpected<Error> nonsense(std::string_view subject, std::string_view what) {
+        return fail(ErrorCode::worker_failed, Stage::compile,
+                    fmt::format("{}: the compile worker's answer does not hold: {}", subject, what));
+    }
+    static tl::unexpected<Error> answered_otherwise(std::string_view subject) {
+        return nonsense(subject, "it is the answer to another kind of request");
+    }
+
+    // A reply that is no failure.
+    Result<Reply> ask(const std::function<std::string(std::uint64_t)>& encode, const std::string& subject) {
+        // Workers that still hold a library which has been replaced since must not build under the new one's
+        // name.
+        auto current = identity();
+        if (!current) {
+            return fail(current);
+        }
+        auto reply = pool_.exchange(encode, subject, current->document);
+        if (reply && reply->kind == ReplyKind::failed) {
+            return tl::unexpected<Error>(std::move(reply->error));
+        }
+        return reply;
+    }
+
+    Result<CompileResult> compile_once(const CompileRequest& request) {
+        if (auto checked = check_request(request); !checked) {
+            return fail(checked);
+        }
+        auto reply =
+            ask([&](std::uint64_t sequence) { return encode_compile(sequence, request); }, request.name);
+        if (!reply) {
+            return fail(reply);
+        }
+        if (reply->kind != ReplyKind::compiled) {
+            return answered_otherwise(request.name);
+        }
+        const ByteView bytes = as_bytes(reply->code_object);
+        auto object = read_code_object(bytes);
+        if (!object) {
+            return nonsense(request.name, object.error().message);
+        }
+        if (object->target != request.target) {
+            return nonsense(request.name, fmt::format("asked for target {}, got one for {}", request.target,
+                                                      object->target));
+        }
+        auto listing = make_listing(*object, reply->code_lines);
+        if (!listing) {
+            return nonsense(request.name, listing.error().message);
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            able_.insert(request.target);
+        }
+        return CompileResult{.code_object = Bytes(bytes.begin(), bytes.end()),
+                             .listing = std::move(*listing),
+                             .log = std::move(reply->log),
+                             .seconds = static_cast<double>(reply->nanoseconds) * 1e-9,
+                             .loaded = std::move(reply->loaded)};
+    }
+
+    const PoolConfig config_;
+    Pool pool_;
+    std::mutex mutex_;
+    std::set<std::string> able_;  // targets that this compiler has built for; protected by mutex_
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Compiler>> Compiler::create(const CompilerConfig& config) {
+    auto worker = find_worker(config);
+    if (!worker) {
+        return fail(worker);
+    }
+    auto toolchain = find_toolchain(config);
+    if (!toolchain) {
+        return fail(toolchain);
+    }
+    return std::make_unique<WorkerCompiler>(
+        PoolConfig{.toolchain = std::move(*toolchain),
+                   .worker = std::move(*worker),
+                   .workers = config.workers != 0 ? config.workers : cores_of_this_process(),
+                   .time_limit = config.time_limit});
+}
+
+}  // namespace kiln::compile

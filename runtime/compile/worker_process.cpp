@@ -1,0 +1,334 @@
+#include "runtime/compile/worker_process.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace kiln::compile {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kLastWordsBytes = 8192;
+constexpr std::size_t kReadBytes = 65536;
+constexpr milliseconds kEndingTakes{2000};  // from the end of a worker's socket to the end of its process
+
+auto system_failure(std::string_view what, int error) {
+    return fail(ErrorCode::environment, Stage::compile,
+                fmt::format("start a compile worker: {}: {}", what, std::strerror(error)));
+}
+
+// Out of the way of 0, 1 and 2, which the child's descriptors are moved to: a host may run with those closed.
+UniqueFd moved_up(UniqueFd fd) {
+    if (fd.get() > STDERR_FILENO) {
+        return fd;
+    }
+    return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
+struct Channels {
+    UniqueFd host_socket, worker_socket;  // requests one way, replies the other
+    UniqueFd host_errors, worker_errors;  // a pipe
+};
+
+Result<Channels> open_channels() {
+    int sockets[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+        return system_failure("socketpair", errno);
+    }
+    Channels channels{.host_socket = UniqueFd(sockets[0]),
+                      .worker_socket = UniqueFd(sockets[1]),
+                      .host_errors = {},
+                      .worker_errors = {}};
+    int errors[2];
+    if (::pipe2(errors, O_CLOEXEC) != 0) {
+        return system_failure("pipe", errno);
+    }
+    channels.host_errors = UniqueFd(errors[0]);
+    channels.worker_errors = UniqueFd(errors[1]);
+    channels.worker_socket = moved_up(std::move(channels.worker_socket));
+    channels.worker_errors = moved_up(std::move(channels.worker_errors));
+    if (!channels.worker_socket.valid() || !channels.worker_errors.valid() ||
+        ::fcntl(channels.host_errors.get(), F_SETFL, O_NONBLOCK) != 0) {
+        return system_failure("descriptors", errno);
+    }
+    return channels;
+}
+
+// posix_spawn with what it takes to hold invariant 1.
+class Spawn {
+  public:
+    Spawn() {
+        ::posix_spawnattr_init(&attributes_);
+        ::posix_spawn_file_actions_init(&actions_);
+    }
+    Spawn(const Spawn&) = delete;
+    Spawn& operator=(const Spawn&) = delete;
+    ~Spawn() {
+        ::posix_spawnattr_destroy(&attributes_);
+        ::posix_spawn_file_actions_destroy(&actions_);
+    }
+
+    // The errno value, 0 for success.
+    int run(pid_t& pid, const Channels& channels, const std::filesystem::path& folder,
+            const std::vector<std::string>& command, const std::vector<std::string>& environment) {
+        sigset_t all;
+        sigset_t none;
+        ::sigfillset(&all);
+        ::sigemptyset(&none);
+        const int results[] = {
+            ::posix_spawnattr_setflags(
+                &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK),
+            ::posix_spawnattr_setpgroup(&attributes_, 0),
+            ::posix_spawnattr_setsigdefault(&attributes_, &all),
+            ::posix_spawnattr_setsigmask(&attributes_, &none),
+            ::posix_spawn_file_actions_adddup2(&actions_, channels.worker_socket.get(), STDIN_FILENO),
+            ::posix_spawn_file_actions_adddup2(&actions_, channels.worker_socket.get(), STDOUT_FILENO),
+            ::posix_spawn_file_actions_adddup2(&actions_, channels.worker_errors.get(), STDERR_FILENO),
+            // Descriptors of the host that are not close-on-exec are not the worker's either.
+            ::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1),
+            ::posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str()),
+        };
+        for (const int result : results) {
+            if (result != 0) {
+                return result;
+            }
+        }
+        return ::posix_spawn(&pid, command.front().c_str(), &actions_, &attributes_, pointers(command).data(),
+                             pointers(environment).data());
+    }
+
+  private:
+    static std::vector<char*> pointers(const std::vector<std::string>& texts) {
+        std::vector<char*> list;
+        for (const auto& text : texts) {
+            list.push_back(const_cast<char*>(text.c_str()));
+        }
+        list.push_back(nullptr);
+        return list;
+    }
+
+    posix_spawnattr_t attributes_;
+    posix_spawn_file_actions_t actions_;
+};
+
+std::string describe(const siginfo_t& ending) {
+    if (ending.si_code == CLD_EXITED) {
+        return fmt::format("ended with status {}", ending.si_status);
+    }
+    const char* const name = ::sigabbrev_np(ending.si_status);
+    return fmt::format("was ended by SIG{}", name != nullptr ? name : std::to_string(ending.si_status));
+}
+
+}  // namespace
+
+std::vector<std::string> worker_environment(const std::filesystem::path& scratch) {
+    return {
+        "PATH=/usr/bin:/bin",        "LC_ALL=C", "HOME=" + scratch.string(), "TMPDIR=" + scratch.string(),
+        "AMD_COMGR_CACHE=0",          // the cache is ours to keep
+        "CLANG_NO_DEFAULT_CONFIG=1",  // no clang.cfg of the machine's
+    };
+}
+
+Result<ScratchFolder> ScratchFolder::make() {
+    std::error_code error;
+    const auto parent = std::filesystem::temp_directory_path(error);
+    if (error) {
+        return system_failure("folder for temporary files", error.value());
+    }
+    std::string path = (std::filesystem::absolute(parent, error) / "kiln-compile-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr) {
+        return system_failure(path, errno);
+    }
+    return ScratchFolder(path);
+}
+
+ScratchFolder::~ScratchFolder() {
+    if (!path_.empty()) {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+}
+
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Toolchain& toolchain,
+                                                            const std::filesystem::path& worker) {
+    auto scratch = ScratchFolder::make();
+    if (!scratch) {
+        return fail(scratch);
+    }
+    auto channels = open_channels();
+    if (!channels) {
+        return fail(channels);
+    }
+    std::vector<std::string> command;
+    if (!toolchain.loader.empty()) {
+        command = {toolchain.loader.string(), "--library-path", toolchain.folder.string()};
+    }
+    for (const auto& word :
+         {worker.string(), std::string("--hiprtc"), toolchain.hiprtc.string(), std::string("--comgr"),
+          toolchain.comgr.string(), std::string("--scratch"), scratch->path().string()}) {
+        command.push_back(word);
+    }
+    pid_t pid = -1;
+    if (const int error =
+            Spawn().run(pid, *channels, scratch->path(), command, worker_environment(scratch->path()));
+        error != 0) {
+        return system_failure(command.front(), error);
+    }
+    return std::unique_ptr<WorkerProcess>(new WorkerProcess(std::move(*scratch), worker, pid,
+                                                            std::move(channels->host_socket),
+                                                            std::move(channels->host_errors)));
+}
+
+WorkerProcess::~WorkerProcess() {
+    if (pid_ > 0) {
+        kill_group();
+        int status = 0;
+        while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+        }
+    }
+}
+
+void WorkerProcess::abandon() {
+    pid_ = -1;
+    scratch_.release();
+}
+
+bool WorkerProcess::is_idle() const {
+    pollfd watched{.fd = socket_.get(), .events = POLLIN | POLLRDHUP, .revents = 0};
+    return ::poll(&watched, 1, 0) == 0;
+}
+
+Result<Reply> WorkerProcess::exchange(std::string_view frame, std::uint64_t sequence,
+                                      std::string_view subject, milliseconds limit) {
+    const auto deadline = steady_clock::now() + limit;
+    std::string received;
+    last_words_.clear();
+    std::uint64_t expected = kFrameHeadBytes;
+    while (received.size() < expected) {
+        const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+        if (left <= milliseconds::zero()) {
+            return failure(subject, fmt::format("did not answer within {} ms and was ended", limit.count()));
+        }
+        if (!advance(frame, received, left)) {
+            return failure(subject, how_it_ended());
+        }
+        if (received.size() >= kFrameHeadBytes && expected == kFrameHeadBytes) {
+            const auto head = decode_head(std::string_view(received).substr(0, kFrameHeadBytes));
+            if (!head || head->sequence != sequence) {
+                return failure(subject,
+                               head ? "answered another request" : "answered what is not of the protocol");
+            }
+            expected += head->body_bytes;
+        }
+    }
+    if (received.size() > expected || !frame.empty()) {
+        return failure(subject, "answered more than one reply, or before it was asked");
+    }
+    const auto head = decode_head(std::string_view(received).substr(0, kFrameHeadBytes));
+    auto reply = decode_reply(head->kind, std::string_view(received).substr(kFrameHeadBytes));
+    if (!reply) {
+        return failure(subject, reply.error().message);
+    }
+    return reply;
+}
+
+bool WorkerProcess::advance(std::string_view& frame, std::string& received, milliseconds wait) {
+    pollfd watched[2] = {{.fd = socket_.get(),
+                          .events = static_cast<short>(frame.empty() ? POLLIN : POLLIN | POLLOUT),
+                          .revents = 0},
+                         {.fd = errors_.get(), .events = POLLIN, .revents = 0}};
+    const auto longest = std::min<milliseconds::rep>(wait.count(), 60'000);
+    if (::poll(watched, 2, static_cast<int>(longest)) <= 0) {
+        return true;  // the time is up, or a signal came: the caller looks at the clock
+    }
+    if (watched[1].revents != 0) {
+        take_errors();
+    }
+    if ((watched[0].revents & POLLIN) != 0) {
+        const std::size_t used = received.size();
+        received.resize(used + kReadBytes);
+        const ssize_t got = ::recv(socket_.get(), received.data() + used, kReadBytes, MSG_DONTWAIT);
+        received.resize(used + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+    }
+    if ((watched[0].revents & POLLOUT) != 0) {
+        const ssize_t sent = ::send(socket_.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0) {
+            return errno == EAGAIN || errno == EINTR;
+        }
+        frame.remove_prefix(static_cast<std::size_t>(sent));
+        return true;
+    }
+    return watched[0].revents == 0;
+}
+
+void WorkerProcess::take_errors() {
+    char buffer[4096];
+    ssize_t got = -1;
+    // As much as a pipe holds: one that writes faster than this reads must not keep the caller from its
+    // clock.
+    for (int i = 0; i < 16 && (got = ::read(errors_.get(), buffer, sizeof buffer)) > 0; ++i) {
+        last_words_.append(buffer, static_cast<std::size_t>(got));
+        if (last_words_.size() > 2 * kLastWordsBytes) {
+            last_words_.erase(0, last_words_.size() - kLastWordsBytes);
+        }
+    }
+    if (got == 0) {
+        errors_.reset();  // poll skips negative descriptors
+    }
+}
+
+tl::unexpected<Error> WorkerProcess::failure(std::string_view subject, std::string_view what) {
+    kill_group();
+    take_errors();
+    if (last_words_.size() > kLastWordsBytes) {
+        last_words_.erase(0, last_words_.size() - kLastWordsBytes);
+    }
+    std::string message = fmt::format("{}: compile worker {} {}", subject, worker_.string(), what);
+    if (!last_words_.empty()) {
+        message += "; the end of its log:\n" + last_words_;
+    }
+    return fail(ErrorCode::worker_failed, Stage::compile, std::move(message));
+}
+
+std::string WorkerProcess::how_it_ended() {
+    // The socket closes a moment before the process is gone; how it went is only known after that.
+    const auto deadline = steady_clock::now() + kEndingTakes;
+    while (steady_clock::now() < deadline) {
+        siginfo_t ending{};
+        const int result = ::waitid(P_PID, static_cast<id_t>(pid_), &ending, WEXITED | WNOHANG | WNOWAIT);
+        if (result == 0 && ending.si_pid == pid_) {
+            return describe(ending);
+        }
+        if (result != 0 && errno == ECHILD) {
+            return "ended (how is not known: this program collects its children itself)";
+        }
+        std::this_thread::sleep_for(milliseconds(1));
+    }
+    return "closed its output and was ended";
+}
+
+void WorkerProcess::kill_group() {
+    // A number may have passed on to a stranger once somebody collected the process, so the kernel is asked
+    // first. It is not collected here, so that the group keeps its number while it is ended.
+    siginfo_t info{};
+    if (pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        ::kill(-pid_, SIGKILL);
+    }
+}
+
+}  // namespace kiln::compile
