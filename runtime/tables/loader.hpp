@@ -13,36 +13,21 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "runtime/tables/fault.hpp"
 #include "runtime/tables/table.hpp"
 
 namespace kiln::tables {
-
-// Line and column count from 1. A column is a Unicode code point: a tab is one, "é" is one.
-struct Position {
-    std::size_t line = 1;
-    std::size_t column = 1;
-
-    friend bool operator==(const Position&, const Position&) = default;
-};
-
-struct Fault {
-    std::string source;   // the name that the text came with: a path
-    Position position;    // of the value, or of a member's name where the name is what is wrong
-    std::string pointer;  // JSON pointer (RFC 6901); "" is the whole document
-    std::string expected;
-    std::string found;
-
-    // "shapes/linear.json:12:20: /rows/0/buckets/1/max_m: expected more than 16 (...), found 8"
-    [[nodiscard]] std::string text() const;
-};
 
 // What is wrong with one row in the eyes of its operator. The pointer starts at the row: "/problem/n",
 // "/buckets/0/constants/tiles_n"; where nothing stands there, the place of the nearest thing around it is
 // reported.
 struct RowFault {
+    enum class At { value, name };
+
     std::string pointer;
     std::string expected;
     std::string found;
+    At at = At::value;  // `name`: the member should not be called that, or not be there
 };
 
 // Called for each row that is well-formed. Judges the operator's name, the problem's fields and their values,
@@ -84,8 +69,5 @@ class Loader {
     explicit Loader(std::unique_ptr<const Parts> parts);
     std::unique_ptr<const Parts> parts_;
 };
-
-// All faults in one error, a line each; for callers that take a table whole or not at all.
-[[nodiscard]] Error to_error(const std::vector<Fault>& faults);
 
 }  // namespace kiln::tables

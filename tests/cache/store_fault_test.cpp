@@ -1,0 +1,228 @@
+// Publication under a system that fails, or a process that dies, at every single step.
+//
+// This program defines the calls of the C library that publication is made of, so its definitions are taken
+// instead. They pass through to the kernel until a fault is armed.
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+
+#include "base/log.hpp"
+#include "tests/cache/support.hpp"
+
+using namespace kiln;
+using namespace kiln::cache;
+namespace fs = std::filesystem;
+
+namespace {
+
+enum class Fault { none, kill, error };
+
+// Only this program's one thread arms and counts.
+Fault armed = Fault::none;
+int steps_left = 0;    // before the fault
+int error_number = 0;  // of Fault::error
+int flock_error = 0;   // what every flock() fails with
+
+// True when the step that calls it must fail; never returns when the process is to die there.
+bool fails_here() {
+    if (armed == Fault::none || steps_left-- > 0) {
+        return false;
+    }
+    if (armed == Fault::kill) {
+        ::kill(::getpid(), SIGKILL);
+    }
+    armed = Fault::none;
+    errno = error_number;
+    return true;
+}
+
+void arm(Fault fault, int steps, int error = 0) {
+    armed = fault;
+    steps_left = steps;
+    error_number = error;
+}
+
+}  // namespace
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+    std::va_list arguments;
+    va_start(arguments, flags);
+    const int mode = (flags & O_CREAT) != 0 ? va_arg(arguments, int) : 0;
+    va_end(arguments);
+    if ((flags & O_CREAT) != 0 && fails_here()) {
+        return -1;
+    }
+    return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+ssize_t write(int fd, const void* bytes, size_t count) {
+    if (count > 1 && armed != Fault::none && steps_left == 0) {
+        ::syscall(SYS_write, fd, bytes, count / 2);  // the step got half way
+    }
+    return fails_here() ? -1 : ::syscall(SYS_write, fd, bytes, count);
+}
+
+int fsync(int fd) {
+    return fails_here() ? -1 : static_cast<int>(::syscall(SYS_fsync, fd));
+}
+
+int rename(const char* from, const char* to) noexcept {
+    return fails_here() ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
+}
+
+int mkdir(const char* path, mode_t mode) noexcept {
+    return fails_here() ? -1 : static_cast<int>(::syscall(SYS_mkdir, path, mode));
+}
+
+int flock(int fd, int operation) noexcept {
+    if (flock_error != 0) {
+        errno = flock_error;
+        return -1;
+    }
+    return static_cast<int>(::syscall(SYS_flock, fd, operation));
+}
+
+}  // extern "C"
+
+namespace {
+
+// Files of the store that a reader could take for entries, and the others.
+int temporary_files(const fs::path& folder) {
+    int count = 0;
+    for (const auto& item : fs::recursive_directory_iterator(folder)) {
+        count += item.path().extension() == ".tmp";
+    }
+    return count;
+}
+
+// The store holds the old entry, the new one or none where there was none; nothing else, and nothing damaged.
+void check_consistent(const fs::path& folder, const Key& key, const std::optional<Entry>& old,
+                      const Entry& entry) {
+    auto store = open_store(folder);
+    const auto got = store->get(key);
+    REQUIRE(got);
+    CHECK((*got == old || *got == entry));
+    CHECK(store->list()->size() == (*got ? 1 : 0));
+    CHECK(store->statistics().damaged == 0);
+    REQUIRE(store->put(key, entry));
+    CHECK(**store->get(key) == entry);
+}
+
+}  // namespace
+
+TEST_CASE("StoreIsConsistentAfterDeathAtAnyStepOfPublication") {
+    const auto key = make_key(1);
+    const auto entry = make_entry(1, 1);
+    for (const auto& old : {std::optional<Entry>{}, std::optional<Entry>{make_entry(1, 0)}}) {
+        int killed = 0;
+        int left_behind = 0;
+        for (int step = 0;; ++step) {
+            CAPTURE(step);
+            const TemporaryFolder temporary;
+            const auto folder = temporary.path() / "cache";
+            if (old) {
+                REQUIRE(open_store(folder)->put(key, *old));
+            }
+            const int status = wait_for(in_child([&] {
+                auto store = Store::open(folder);
+                arm(Fault::kill, step);
+                return store && (*store)->put(key, entry) ? 0 : 1;
+            }));
+            if (status == 0) {
+                break;
+            }
+            CHECK(status == -SIGKILL);
+            ++killed;
+            left_behind += temporary_files(folder);
+            check_consistent(folder, key, old, entry);
+        }
+        // Two folders and their syncs, where they are new; create, write, sync, rename, sync.
+        CHECK(killed >= (old ? 5 : 9));
+        CHECK(left_behind >= 3);  // after create, half a write, write: seen and ignored above
+    }
+}
+
+TEST_CASE("StoreIsConsistentAfterAnErrorAtAnyStepOfPublication") {
+    const auto key = make_key(1);
+    const auto entry = make_entry(1, 1);
+    const auto old = std::optional<Entry>{make_entry(1, 0)};
+    for (const int error : {ENOSPC, EIO}) {
+        int failed = 0;
+        for (int step = 0;; ++step) {
+            CAPTURE(step);
+            const TemporaryFolder temporary;
+            const auto folder = temporary.path() / "cache";
+            auto store = open_store(folder);
+            REQUIRE(store->put(key, *old));
+            arm(Fault::error, step, error);
+            const auto put = store->put(key, entry);
+            const bool reached = armed == Fault::none;
+            armed = Fault::none;
+            if (!reached) {
+                CHECK(put);
+                break;
+            }
+            if (!put) {
+                ++failed;
+                CHECK(put.error().code == ErrorCode::io);
+                CHECK(store->statistics().puts == 1);
+            }
+            CHECK(temporary_files(folder) == 0);
+            check_consistent(folder, key, old, entry);
+        }
+        CHECK(failed >= 5);
+    }
+}
+
+TEST_CASE("StoreWriteIsTakenUpAgainAfterASignal") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    REQUIRE(store->put(make_key(1), make_entry(1)));  // its folder exists: the second step is the first write
+    arm(Fault::error, 2, EINTR);
+    const auto put = store->put(make_key(1), make_entry(1));
+    armed = Fault::none;
+    CHECK(put);
+}
+
+TEST_CASE("StoreLockReturnsAtOnceWhereTheFileSystemKnowsNone") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS}) {
+        flock_error = error;
+        const auto first = store->lock(make_key(1));
+        const auto second = store->lock(make_key(1));
+        flock_error = 0;
+        CHECK(first);
+        CHECK(second);
+    }
+    flock_error = EIO;
+    const auto refused = store->lock(make_key(1));
+    flock_error = 0;
+    REQUIRE(!refused);
+    CHECK(refused.error().code == ErrorCode::io);
+}
+
+TEST_CASE("StoreDamagedEntryThatCanNotBeMovedIsStillAMiss") {
+    log::set_level(log::Level::off);
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    REQUIRE(store->put(make_key(1), make_entry(1)));
+    write_text(only_entry(*store), "nonsense");
+    arm(Fault::error, 0, EROFS);
+    const auto got = store->get(make_key(1));
+    armed = Fault::none;
+    log::set_level(log::Level::warning);
+    REQUIRE(got);
+    CHECK(!*got);
+    CHECK(store->statistics() == StoreStatistics{0, 1, 1, 1});
+}
