@@ -84,17 +84,28 @@ class HipDevice final : public Device {
 
     std::string describe(int driver_error) const override {
         std::string words = hip::describe(api_, driver_error);
-        if (is_earlier_failure(driver_error) && api_.kiln_sim_last_fault != nullptr) {
-            words += fmt::format(": {}", api_.kiln_sim_last_fault(info_.ordinal));
+        if (const std::string fault = last_fault(); !fault.empty()) {
+            words += fmt::format(": {}", fault);
         }
         return words;
     }
 
     bool is_earlier_failure(int driver_error) const noexcept override {
+        // The refusals of capture are one range: hipErrorStreamCaptureUnsupported to
+        // hipErrorStreamCaptureWrongThread.
+        if (driver_error >= hipErrorStreamCaptureUnsupported &&
+            driver_error <= hipErrorStreamCaptureWrongThread) {
+            return true;
+        }
         switch (driver_error) {
+            case hipErrorOutOfMemory:
+            case hipErrorInvalidContext:
             case hipErrorECCNotCorrectable:
+            case hipErrorInvalidHandle:
+            case hipErrorIllegalState:
             case hipErrorIllegalAddress:
             case hipErrorLaunchTimeOut:
+            case hipErrorContextIsDestroyed:
             case hipErrorAssert:
             case hipErrorLaunchFailure:
                 return true;
@@ -256,11 +267,17 @@ class HipDevice final : public Device {
 
   private:
     Error failed(std::string_view what, hipError_t error) const {
-        std::string words(what);
-        if (is_earlier_failure(static_cast<int>(error)) && api_.kiln_sim_last_fault != nullptr) {
-            words += fmt::format(" after a fault ({})", api_.kiln_sim_last_fault(info_.ordinal));
+        Error result =
+            driver_error(api_, ErrorCode::device_failed, Stage::device, what, info_.ordinal, error);
+        if (const std::string fault = last_fault(); !fault.empty()) {
+            result.message += fmt::format(": {}", fault);
         }
-        return driver_error(api_, ErrorCode::device_failed, Stage::device, words, info_.ordinal, error);
+        return result;
+    }
+
+    // What a simulated device stopped at; empty for one that works and for a real one.
+    std::string last_fault() const {
+        return api_.kiln_sim_last_fault != nullptr ? api_.kiln_sim_last_fault(info_.ordinal) : "";
     }
 
     // One call with this device current. `what` names the entry point, for the error.

@@ -36,6 +36,8 @@ enum hipError_t : unsigned {
     hipErrorLaunchTimeOut = 702,
     hipErrorContextIsDestroyed = 709,
     hipErrorAssert = 710,
+    hipErrorHostMemoryAlreadyRegistered = 712,
+    hipErrorHostMemoryNotRegistered = 713,
     hipErrorLaunchFailure = 719,
     hipErrorNotSupported = 801,
     hipErrorStreamCaptureUnsupported = 900,
