@@ -18,8 +18,8 @@ struct LinearArrays {
 };
 
 // Inputs that reach into every corner: x = randn * 8 * rand per 128-group, zero rows, zero groups, values
-// near the ends of bf16; every e4m3fn code but NaN among the weights; scales from 2^-18 to 2^-15. Rows do not depend
-// on m, so the case with fewer rows is the head of the case with more.
+// near the ends of bf16; every e4m3fn code but NaN among the weights; scales from 2^-18 to 2^-15. Rows do not
+// depend on m, so the case with fewer rows is the head of the case with more.
 [[nodiscard]] LinearArrays make_linear_case(std::int64_t m, std::int64_t n, std::int64_t k,
                                             std::uint64_t seed);
 

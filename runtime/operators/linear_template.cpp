@@ -81,6 +81,13 @@ class SmallM final : public Template {
         // recorded.
         return {"-O3", "-std=c++20", "-mcumode", "-fhip-kernel-arg-name", "-Wall", "-Wextra"};
     }
+
+    std::string probe() const override {
+        return "typedef int v8 __attribute__((ext_vector_type(8))); typedef float v4 "
+               "__attribute__((ext_vector_type(4)));\n"
+               "extern \"C\" __global__ void kiln_probe(v8 a, v4* c) { "
+               "*c = __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, a, *c, 0, 0, 0, 0, 0, 0); }\n";
+    }
 };
 
 std::vector<tables::RowFault> SmallM::check(const Problem& problem, const Bucket& bucket) const {

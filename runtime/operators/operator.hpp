@@ -68,6 +68,9 @@ class Template {
                                                            const Bucket& bucket) const = 0;
     // What the compiler is told, target aside.
     [[nodiscard]] virtual std::vector<std::string> options() const = 0;
+    // A kernel of one line that needs of the compiler what the template needs: one that refuses it can not
+    // build for the target at all, one that takes it has something against the template.
+    [[nodiscard]] virtual std::string probe() const = 0;
 };
 
 // The problem with names resolved, for the launch path.

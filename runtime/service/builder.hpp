@@ -70,6 +70,11 @@ class Builder {
     // The key, or why there is none: without a compiler its build part is unknown.
     [[nodiscard]] Result<cache::Key> key(const operators::Specialisation& specialisation);
 
+    // After `error` of a compile: whether the compiler can build for the specialisation's target at all. An
+    // error names it and what it says of a one-line kernel; anything else than a refused compile needs no
+    // such question.
+    [[nodiscard]] Result<void> probe(const operators::Specialisation& specialisation, const Error& error);
+
     // The compiler, made at the first call. The error of a failed attempt is kept.
     [[nodiscard]] Result<compile::Compiler*> compiler();
     [[nodiscard]] cache::Store* store() const { return store_.get(); }

@@ -36,7 +36,7 @@ struct LoadedBucket {
 
 class Plan {
   public:
-    // Buckets by ascending max_m, at least one, max_m of the last at most 65536 (see kLargestTable).
+    // Buckets by ascending max_m, at least one and at most 255.
     Plan(const operators::Operator& op, operators::Problem problem, std::shared_ptr<device::Device> device,
          std::vector<LoadedBucket> buckets);
 
@@ -46,13 +46,24 @@ class Plan {
 
     // The bucket that serves m; null when none does.
     [[nodiscard]] const LoadedBucket* bucket_for(std::int64_t m) const noexcept {
-        return m >= 1 && m <= max_m_ ? &buckets_[bucket_of_[static_cast<std::size_t>(m)]] : nullptr;
+        if (m < 1 || m > max_m_) {
+            return nullptr;
+        }
+        if (m < static_cast<std::int64_t>(bucket_of_.size())) {
+            return &buckets_[bucket_of_[static_cast<std::size_t>(m)]];
+        }
+        const LoadedBucket* bucket = &buckets_[first_beyond_];
+        while (bucket->max_m < m) {
+            ++bucket;
+        }
+        return bucket;
     }
 
     [[nodiscard]] const operators::Operator& op() const { return op_; }
     [[nodiscard]] const operators::Problem& problem() const { return problem_; }
     [[nodiscard]] const operators::TypedProblem& typed() const { return typed_; }
     [[nodiscard]] device::Device& device() const { return *device_; }
+    [[nodiscard]] const std::shared_ptr<device::Device>& shared_device() const { return device_; }
     [[nodiscard]] std::int64_t max_m() const { return max_m_; }
     [[nodiscard]] const std::vector<LoadedBucket>& buckets() const { return buckets_; }
 
@@ -66,7 +77,9 @@ class Plan {
     const int ordinal_;
     const std::vector<LoadedBucket> buckets_;
     const std::int64_t max_m_;
-    std::vector<std::uint8_t> bucket_of_;  // by M: index into buckets_
+    // By M: index into buckets_. Ends at kLookup; the few buckets beyond are searched from first_beyond_ on.
+    std::vector<std::uint8_t> bucket_of_;
+    std::size_t first_beyond_ = 0;
 };
 
 // kiln_linear_launch, with the plan's type checked.

@@ -126,6 +126,13 @@ class Service {
   private:
     Service(Settings settings, tables::Table table, Parts parts);
 
+    // What prepare() needs before it compiles or loads anything; supports() is whether there is one.
+    struct Resolved {
+        std::shared_ptr<device::Device> device;
+        std::vector<operators::Specialisation> specialisations;  // by bucket
+    };
+    [[nodiscard]] Answer<Resolved> resolve(int ordinal, const Operator& op, const Problem& problem);
+
     [[nodiscard]] std::shared_ptr<Health> health(int ordinal,
                                                  const operators::Specialisation& specialisation);
     [[nodiscard]] Result<LoadedBucket> load(device::Device& device, const Artifact& artifact);

@@ -1,0 +1,218 @@
+#include "runtime/service/settings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "cache/store.hpp"
+
+namespace kiln::service {
+
+namespace {
+
+constexpr std::string_view kPrefix = "KILN_";
+
+struct Variable {
+    std::string_view name;
+    std::string_view preset;
+    std::optional<std::string> Overrides::*override_member;  // null: the environment alone can say it
+    std::string_view what;
+};
+
+// In the order of the documentation.
+constexpr Variable kVariables[] = {
+    {"KILN_CACHE_DIR", "", &Overrides::cache_dir, "folder of the user's store"},
+    {"KILN_CACHE_PATH", "", nullptr, "read-only stores"},
+    {"KILN_SHAPES_PATH", "", &Overrides::shapes_path, "tables or folders of tables over the shipped ones"},
+    {"KILN_KERNEL_PATH", "", &Overrides::kernel_path, "folders of templates over the shipped ones"},
+    {"KILN_TARGET", "gfx950", &Overrides::target, "target where no device is asked"},
+    {"KILN_DEVICE", "auto", &Overrides::device, "auto, sim or hip"},
+    {"KILN_JIT", "on", &Overrides::jit, "on, or off: a miss is an error"},
+    {"KILN_DISABLE", "", &Overrides::disable, "operators and templates to decline"},
+    {"KILN_WORKER", "", &Overrides::worker, "path of kiln-compile"},
+    {"KILN_HIP_LIBRARY", "", &Overrides::hip_library, "path of libamdhip64"},
+    {"KILN_ROCM_PREFIX", "", nullptr, "private prefix that holds hipRTC"},
+    {"KILN_TRUSTED_KEYS", "", nullptr, "keys that sign bundles"},
+    {"KILN_LOG", "warning", &Overrides::log, "debug, info, warning, error or off"},
+    {"KILN_SIM_DEVICES", "2", nullptr, "how many GPUs the simulator shows"},
+};
+
+// Known to the documentation, of no effect in this version: silence would be a lie.
+constexpr std::string_view kWithoutEffect[] = {"KILN_CACHE_PATH", "KILN_TRUSTED_KEYS"};
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+        row[j] = j;
+    }
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i);
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = std::exchange(row[j], std::min({substituted, row[j] + 1, row[j - 1] + 1}));
+        }
+    }
+    return row.back();
+}
+
+std::string_view nearest_variable(std::string_view name) {
+    return std::min_element(std::begin(kVariables), std::end(kVariables),
+                            [name](const Variable& a, const Variable& b) {
+                                return edit_distance(name, a.name) < edit_distance(name, b.name);
+                            })
+        ->name;
+}
+
+std::map<std::string, std::string, std::less<>> parse_environment(const Environment& environment) {
+    std::map<std::string, std::string, std::less<>> variables;
+    for (const std::string& entry : environment) {
+        const std::size_t equals = entry.find('=');
+        if (entry.starts_with(kPrefix) && equals != std::string::npos) {
+            variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+        }
+    }
+    return variables;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    while (!text.empty()) {
+        const std::string_view part = text.substr(0, text.find(separator));
+        text.remove_prefix(std::min(part.size() + 1, text.size()));
+        if (!part.empty()) {
+            parts.emplace_back(part);
+        }
+    }
+    return parts;
+}
+
+tl::unexpected<Error> bad_value(const Setting& setting, std::string_view expected) {
+    return fail(ErrorCode::bad_input, Stage::configure,
+                fmt::format("{} ({}): expected {}, found \"{}\"", setting.variable, to_text(setting.origin),
+                            expected, setting.value));
+}
+
+// The index of the value among `words`, or an error.
+Result<std::size_t> one_of(const Setting& setting, std::initializer_list<std::string_view> words) {
+    const auto found = std::find(words.begin(), words.end(), setting.value);
+    if (found == words.end()) {
+        return bad_value(setting, fmt::format("one of {}", fmt::join(words, ", ")));
+    }
+    return static_cast<std::size_t>(found - words.begin());
+}
+
+// The typed members from the listed texts.
+Result<void> interpret(Settings& settings) {
+    const auto setting = [&settings](std::string_view name) -> Setting& {
+        return *std::find_if(settings.listed.begin(), settings.listed.end(),
+                             [name](const Setting& s) { return s.variable == name; });
+    };
+
+    Setting& cache_dir = setting("KILN_CACHE_DIR");
+    if (cache_dir.value.empty()) {
+        // No home, no cache: not an error, the service runs from memory and says so.
+        cache_dir.value = cache::default_store_folder().value_or(std::filesystem::path()).string();
+    }
+    settings.cache_dir = cache_dir.value;
+    settings.shapes_path = setting("KILN_SHAPES_PATH").value;
+    for (const std::string& folder : split(setting("KILN_KERNEL_PATH").value, ':')) {
+        if (!std::filesystem::is_directory(folder)) {
+            return bad_value(setting("KILN_KERNEL_PATH"), fmt::format("folders, {} is none", folder));
+        }
+        settings.kernel_path.emplace_back(folder);
+    }
+
+    Result<tables::Target> target = tables::parse_target(setting("KILN_TARGET").value);
+    if (!target) {
+        return bad_value(setting("KILN_TARGET"), target.error().message);
+    }
+    settings.target = *std::move(target);
+
+    const Result<std::size_t> driver = one_of(setting("KILN_DEVICE"), {"auto", "hip", "sim"});
+    if (!driver) {
+        return tl::unexpected<Error>(driver.error());
+    }
+    settings.driver.driver =
+        std::array{device::Driver::automatic, device::Driver::hip, device::Driver::sim}[*driver];
+    settings.driver.hip_library = setting("KILN_HIP_LIBRARY").value;
+
+    const Result<std::size_t> jit = one_of(setting("KILN_JIT"), {"on", "off"});
+    if (!jit) {
+        return tl::unexpected<Error>(jit.error());
+    }
+    settings.jit = *jit == 0;
+
+    settings.disable = split(setting("KILN_DISABLE").value, ',');
+    settings.worker = setting("KILN_WORKER").value;
+    settings.toolchain_prefix = setting("KILN_ROCM_PREFIX").value;
+    if (!log::parse_level(setting("KILN_LOG").value, settings.log_level)) {
+        return bad_value(setting("KILN_LOG"), "one of debug, info, warning, error, off");
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string_view to_text(Origin origin) {
+    switch (origin) {
+        case Origin::environment:
+            return "environment";
+        case Origin::configuration:
+            return "configuration";
+        case Origin::preset:
+            break;
+    }
+    return "default";
+}
+
+Environment process_environment() {
+    Environment environment;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        environment.emplace_back(*entry);
+    }
+    return environment;
+}
+
+Result<Settings> read_settings(const Overrides& overrides, const Environment& environment) {
+    Settings settings;
+    const auto variables = parse_environment(environment);
+    for (const Variable& variable : kVariables) {
+        Setting setting{std::string(variable.name), std::string(variable.preset), Origin::preset,
+                        std::string(variable.what)};
+        // An empty variable counts as unset, as shells make it easy to have one.
+        if (const auto found = variables.find(variable.name);
+            found != variables.end() && !found->second.empty()) {
+            setting.value = found->second;
+            setting.origin = Origin::environment;
+        }
+        if (variable.override_member != nullptr && overrides.*variable.override_member) {
+            setting.value = *(overrides.*variable.override_member);
+            setting.origin = Origin::configuration;
+        }
+        settings.listed.push_back(std::move(setting));
+    }
+    for (const auto& [name, value] : variables) {
+        const bool known = std::any_of(std::begin(kVariables), std::end(kVariables),
+                                       [&wanted = name](const Variable& v) { return v.name == wanted; });
+        if (!known) {
+            settings.warnings.push_back(
+                fmt::format("{} is not a variable of kiln; the nearest is {}", name, nearest_variable(name)));
+        } else if (std::find(std::begin(kWithoutEffect), std::end(kWithoutEffect), name) !=
+                   std::end(kWithoutEffect)) {
+            settings.warnings.push_back(fmt::format("{} has no effect in this version of kiln", name));
+        }
+    }
+    settings.workers = overrides.workers;
+    if (Result<void> interpreted = interpret(settings); !interpreted) {
+        return fail(interpreted);
+    }
+    return settings;
+}
+
+}  // namespace kiln::service

@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "runtime/service/service.hpp"
+
+namespace kiln::service {
+
+namespace {
+
+WarmItem warm_one(Builder& builder, operators::Specialisation specialisation) {
+    WarmItem item;
+    Result<ArtifactPtr> artifact = builder.obtain(specialisation);
+    item.specialisation = std::move(specialisation);
+    if (artifact) {
+        item.source = (*artifact)->source;
+        item.compile_seconds = (*artifact)->compile_seconds;
+        item.key_digest = (*artifact)->key_digest;
+    } else {
+        item.error = std::move(artifact.error());
+    }
+    return item;
+}
+
+}  // namespace
+
+WarmSummary Service::warm(const WarmFilter& filter, const WarmProgress& progress) {
+    const auto start = std::chrono::steady_clock::now();
+    WarmSummary summary;
+    std::vector<Error> errors;
+    std::vector<operators::Specialisation> wanted = matching(filter, errors);
+    summary.items.resize(wanted.size());
+
+    // The compiler's pool decides how many compile at once; these threads only wait for it. One more than
+    // that keeps it fed while another writes its entry.
+    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+    const std::size_t waiters =
+        std::min<std::size_t>(wanted.size(), (settings_.workers > 0 ? settings_.workers : cores) + 1);
+    std::atomic<std::size_t> next{0};
+    std::mutex progress_mutex;
+    std::size_t done = 0;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < wanted.size(); i = next++) {
+            WarmItem item = warm_one(*builder_, std::move(wanted[i]));
+            const std::lock_guard lock(progress_mutex);
+            summary.items[i] = std::move(item);
+            ++done;
+            if (progress) {
+                progress(done, wanted.size(), summary.items[i]);
+            }
+        }
+    };
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < waiters; ++i) {
+        threads.emplace_back(work);
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+
+    for (Error& error : errors) {
+        WarmItem item;
+        item.error = std::move(error);
+        summary.items.push_back(std::move(item));
+    }
+    for (const WarmItem& item : summary.items) {
+        ++(item.error                                ? summary.failed
+           : item.source == ArtifactSource::compiled ? summary.compiled
+                                                     : summary.hits);
+    }
+    summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return summary;
+}
+
+}  // namespace kiln::service
