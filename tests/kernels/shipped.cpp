@@ -1,0 +1,101 @@
+#include "shipped.hpp"
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "runtime/embedded/embedded.hpp"
+#include "runtime/operators/operator.hpp"
+#include "runtime/tables/loader.hpp"
+
+namespace kiln::kernels_test {
+
+namespace {
+
+Result<std::optional<std::string>> embedded_source(std::string_view path) {
+    const embedded::EmbeddedFile* file = embedded::find(embedded::kernel_files(), path);
+    return file == nullptr ? std::optional<std::string>{} : std::string(file->text);
+}
+
+template <class T>
+T value_of(Result<T> result) {
+    if (!result) {
+        FAIL(result.error().message);
+    }
+    return std::move(*result);
+}
+
+operators::Specialisation specialise(const tables::Row& row, const tables::Bucket& bucket) {
+    const operators::Operator* op = operators::find_operator(row.operator_name);
+    REQUIRE(op != nullptr);
+    return value_of(operators::specialise(*op, row.problem, bucket, row.target, embedded_source));
+}
+
+}  // namespace
+
+std::vector<operators::Specialisation> shipped_specialisations() {
+    const embedded::EmbeddedFile* schema =
+        embedded::find(embedded::shape_files(), "schema/shape_table.schema.json");
+    REQUIRE(schema != nullptr);
+    tables::Layer layer;
+    for (const embedded::EmbeddedFile& file : embedded::shape_files()) {
+        if (!file.path.starts_with("schema/")) {
+            layer.push_back({std::string(file.path), std::string(file.text)});
+        }
+    }
+    const auto loader = value_of(tables::Loader::create(schema->text, operators::check_row));
+    const tables::LoadedTable loaded = loader->load({layer});
+    for (const tables::Fault& fault : loaded.faults) {
+        FAIL_CHECK(fault.text());
+    }
+    std::vector<operators::Specialisation> all;
+    for (const tables::Row* row : loaded.table.rows()) {
+        for (const tables::Bucket& bucket : row->buckets) {
+            all.push_back(specialise(*row, bucket));
+        }
+    }
+    return all;
+}
+
+operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std::int64_t max_m,
+                                            const tables::Constants& constants) {
+    tables::Row row;
+    row.operator_name = "linear";
+    row.problem = {{"n", n}, {"k", k}};
+    row.target = value_of(tables::parse_target("gfx950"));
+    row.buckets = {{max_m, "linear/small_m", constants}};
+    for (const tables::RowFault& fault : operators::check_row(row)) {
+        FAIL_CHECK(fault.pointer << ": expected " << fault.expected << ", found " << fault.found);
+    }
+    return specialise(row, row.buckets.front());
+}
+
+compile::KernelInfo Built::kernel() const {
+    const auto object = value_of(compile::read_code_object(result.code_object));
+    REQUIRE(object.kernels.size() == 1);
+    REQUIRE(object.kernels.front().name == specialisation.kernel_name);
+    return object.kernels.front();
+}
+
+std::vector<Built> build(std::vector<operators::Specialisation> specialisations) {
+    const auto compiler = value_of(compile::Compiler::create({}));
+    std::vector<std::future<Result<compile::CompileResult>>> results;
+    results.reserve(specialisations.size());
+    for (const operators::Specialisation& specialisation : specialisations) {
+        results.push_back(std::async(std::launch::async, [&compiler, &specialisation] {
+            return compiler->compile(specialisation.request);
+        }));
+    }
+    std::vector<Built> built;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        INFO(specialisations[i].kernel_name);
+        compile::CompileResult result = value_of(results[i].get());  // from here on nobody reads the request
+        built.push_back({std::move(specialisations[i]), std::move(result)});
+    }
+    return built;
+}
+
+}  // namespace kiln::kernels_test

@@ -1,0 +1,40 @@
+// The specialisations that the shipped tables ask for, compiled by the real compiler: what the tests of this
+// folder look at.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "runtime/compile/code_object.hpp"
+#include "runtime/compile/compiler.hpp"
+#include "runtime/operators/specialisation.hpp"
+
+namespace kiln::kernels_test {
+
+// Every bucket of every row of the shipped tables, in their order. Fails the test on a fault in a table.
+std::vector<operators::Specialisation> shipped_specialisations();
+
+// As if a row had asked for it: a shape that no table has.
+operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std::int64_t max_m,
+                                            const tables::Constants& constants);
+
+struct Built {
+    operators::Specialisation specialisation;
+    compile::CompileResult result;
+
+    [[nodiscard]] std::int64_t constant(const char* name) const {
+        return specialisation.bucket.constants.find(name)->second;
+    }
+    [[nodiscard]] std::int64_t field(const char* name) const {
+        return std::get<std::int64_t>(specialisation.problem.find(name)->second);
+    }
+    // Of the code object's only kernel, checked to have the name asked for.
+    [[nodiscard]] compile::KernelInfo kernel() const;
+};
+
+// Compiled on as many workers as there are cores; in the order of the requests.
+std::vector<Built> build(std::vector<operators::Specialisation> specialisations);
+
+}  // namespace kiln::kernels_test
