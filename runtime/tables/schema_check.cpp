@@ -42,24 +42,15 @@ const Json& resolve(const Json& root, const Json& schema) {
                : root.at(Json::json_pointer(reference->get_ref<const std::string&>().substr(1)));  // "#/..."
 }
 
-bool pattern_matches(const std::string& name, const std::string& pattern) {
-    return std::regex_search(name, std::regex(pattern));
-}
-
-// The schema of a member or an element; null where the schema says nothing of it.
-const Json* schema_of_member(const Json& schema, const std::string& member) {
-    if (const auto items = schema.find("items"); items != schema.end()) {
-        return &*items;
+// The schema of a member or an element; null where the schema has none for it.
+const Json* schema_of_member(const Json& root, const Json& schema, const std::string& member) {
+    const auto properties = schema.find("properties");
+    if (properties != schema.end() && properties->contains(member)) {
+        return &resolve(root, (*properties)[member]);
     }
-    if (const auto properties = schema.find("properties");
-        properties != schema.end() && properties->contains(member)) {
-        return &(*properties)[member];
-    }
-    if (const auto patterns = schema.find("patternProperties"); patterns != schema.end()) {
-        for (const auto& [pattern, inner] : patterns->items()) {
-            if (pattern_matches(member, pattern)) {
-                return &inner;
-            }
+    for (const char* keyword : {"items", "additionalProperties"}) {
+        if (const auto inner = schema.find(keyword); inner != schema.end() && inner->is_object()) {
+            return &resolve(root, *inner);
         }
     }
     return nullptr;
@@ -78,16 +69,6 @@ std::string list(const Json& values, std::string_view separator) {
     return fmt::format("{}", fmt::join(texts, separator));
 }
 
-// The names that the members of an object may have.
-std::string member_names(const Json& schema) {
-    const bool by_name = schema.contains("properties");
-    std::vector<std::string> names;
-    for (const auto& [name, inner] : schema.at(by_name ? "properties" : "patternProperties").items()) {
-        names.push_back(name);
-    }
-    return fmt::format("{} {}", by_name ? "a member of" : "a name that matches", fmt::join(names, ", "));
-}
-
 // Translates what valijson found wrong with one value.
 class Translator {
   public:
@@ -103,11 +84,10 @@ class Translator {
         const Json* schema = &resolve(root_, root_);
         for (const auto& member : members_of(context)) {
             pointer += pointer_step(member);
-            const auto* inner = schema_of_member(*schema, member);
-            if (inner == nullptr) {
+            schema = schema_of_member(root_, *schema, member);
+            if (schema == nullptr) {
                 return {json_.fault_at_value(pointer, std::string(description), json_.describe(pointer))};
             }
-            schema = &resolve(root_, *inner);
         }
         if (description.starts_with("Object contains a property")) {
             return unknown_members(pointer, *schema);
@@ -119,12 +99,40 @@ class Translator {
         return {json_.fault_at_value(pointer, expected(*schema, description), json_.describe(pointer))};
     }
 
+    // valijson fails an object for the name of a member without a word about it, so the names are judged
+    // here.
+    void add_wrong_names(const std::string& pointer, const Json& value, const Json& schema,
+                         std::vector<Fault>& faults) const {
+        const auto names = schema.find("propertyNames");
+        for (const auto& [name, inner] : value.items()) {
+            const auto place = pointer + pointer_step(name);
+            if (value.is_object() && names != schema.end()) {
+                const auto pattern = resolve(root_, *names).at("pattern").get<std::string>();
+                if (!std::regex_search(name, std::regex(pattern))) {
+                    faults.push_back(json_.fault_at_name(
+                        place, fmt::format("a name that matches {}", pattern), fmt::format("\"{}\"", name)));
+                }
+            }
+            const auto* schema_of_inner = schema_of_member(root_, schema, name);
+            if (schema_of_inner != nullptr && inner.is_structured()) {
+                add_wrong_names(place, inner, *schema_of_inner, faults);
+            }
+        }
+    }
+
   private:
+    // valijson names the first only.
     std::vector<Fault> unknown_members(const std::string& pointer, const Json& schema) const {
+        const auto& known = schema.at("properties");
+        std::vector<std::string> names;
+        for (const auto& [name, inner] : known.items()) {
+            names.push_back(name);
+        }
         std::vector<Fault> faults;
         for (const auto& [name, value] : json_.find(pointer)->items()) {
-            if (schema_of_member(schema, name) == nullptr) {
-                faults.push_back(json_.fault_at_name(pointer + pointer_step(name), member_names(schema),
+            if (!known.contains(name)) {
+                faults.push_back(json_.fault_at_name(pointer + pointer_step(name),
+                                                     fmt::format("a member of {}", fmt::join(names, ", ")),
                                                      fmt::format("\"{}\"", name)));
             }
         }
@@ -185,6 +193,9 @@ std::vector<Fault> SchemaCheck::faults_of(const PositionedJson& json) const {
             return faults;
         }
         const Translator translator(json, parts_->document);
+        if (json.document().is_structured()) {
+            translator.add_wrong_names("", json.document(), parts_->document, faults);
+        }
         for (const auto& error : results) {
             const auto translated = translator.translate(error.context, error.description);
             faults.insert(faults.end(), translated.begin(), translated.end());
