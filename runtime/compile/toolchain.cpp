@@ -142,14 +142,14 @@ Result<Toolchain> find_toolchain(const CompilerConfig& config) {
     if (const char* prefix = environment("KILN_ROCM_PREFIX")) {
         search.prefix(prefix, "KILN_ROCM_PREFIX");
     }
-    for (const char* folder : {"/opt/rocm/lib", "/opt/rocm/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
-                               "/usr/lib", "/usr/local/lib"}) {
-        search.folder(folder, "native");
-    }
     if (const char* data = environment("XDG_DATA_HOME"); data != nullptr && *data == '/') {
         search.prefix(fs::path(data) / "kiln" / "rocm", "private prefix");
     } else if (const char* home = environment("HOME"); home != nullptr && *home == '/') {
         search.prefix(fs::path(home) / ".local" / "share" / "kiln" / "rocm", "private prefix");
+    }
+    for (const char* folder : {"/opt/rocm/lib", "/opt/rocm/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
+                               "/usr/lib", "/usr/local/lib"}) {
+        search.folder(folder, "native");
     }
     return search.result();
 }

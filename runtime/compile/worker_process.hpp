@@ -2,10 +2,9 @@
 //
 // Invariants:
 //  1. The child has descriptors 0 to 2 and no others of the host's, default signal actions, an empty signal
-//  mask and
-//     exactly the environment that worker_environment() states.
+//     mask and exactly the environment that worker_environment() states.
 //  2. The host never gets SIGPIPE, and nothing depends on SIGCHLD or on an exit status that it may have
-//  collected itself.
+//     collected itself.
 //  3. When the object is gone, the process and its folder are gone.
 #pragma once
 

@@ -1,0 +1,144 @@
+// A compile worker that does what the name of the request says, most of it wrong. Started as kiln-compile is.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "runtime/compile/protocol.hpp"
+
+namespace {
+
+using namespace kiln::compile;
+
+bool read_exactly(std::string& bytes) {
+    for (std::size_t used = 0; used < bytes.size();) {
+        const ssize_t got = ::read(STDIN_FILENO, bytes.data() + used, bytes.size() - used);
+        if (got <= 0) {
+            return false;
+        }
+        used += static_cast<std::size_t>(got);
+    }
+    return true;
+}
+
+void write_all(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
+        if (written <= 0) {
+            std::exit(9);
+        }
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+// A whole reply that says nothing but that it was given.
+std::string served(std::uint64_t sequence) {
+    Reply reply;
+    reply.error = {kiln::ErrorCode::bad_input, kiln::Stage::compile, "served"};
+    return encode_reply(sequence, reply);
+}
+
+[[noreturn]] void hang() {
+    while (true) {
+        ::pause();
+    }
+}
+
+void answer(const std::string& name, std::uint64_t sequence) {
+    if (name == "crash") {
+        std::fprintf(stderr, "about to crash\n");
+        ::raise(SIGSEGV);
+    } else if (name == "exit") {
+        std::fprintf(stderr, "about to give up\n");
+        std::exit(7);
+    } else if (name == "hang") {
+        std::fprintf(stderr, "about to hang\n");
+        hang();
+    } else if (name == "grandchild") {
+        if (::fork() == 0) {
+            hang();
+        }
+        std::fprintf(stderr, "about to hang with a child\n");
+        hang();
+    } else if (name == "flood") {
+        const std::string line(1000, 'x');
+        while (true) {
+            std::fprintf(stderr, "%s\n", line.c_str());
+        }
+    } else if (name == "garbage") {
+        write_all(std::string(100'000, '\xa5'));
+    } else if (name == "half reply") {
+        const std::string whole = served(sequence);
+        write_all(std::string_view(whole).substr(0, whole.size() / 2));
+        std::exit(0);
+    } else if (name == "half head") {
+        write_all(std::string_view(served(sequence)).substr(0, kFrameHeadBytes / 2));
+        std::exit(0);
+    } else if (name == "slow half") {
+        write_all(std::string_view(served(sequence)).substr(0, kFrameHeadBytes + 2));
+        hang();
+    } else if (name == "closed") {
+        ::close(STDOUT_FILENO);
+        ::close(STDIN_FILENO);
+        hang();
+    } else if (name == "huge") {
+        std::string frame = served(sequence).substr(0, kFrameHeadBytes);
+        frame.replace(kFrameHeadBytes - 8, 8, std::string(8, '\x7f'));
+        write_all(frame);
+        hang();
+    } else if (name == "other request") {
+        write_all(served(sequence + 1));
+    } else if (name == "other kind") {
+        Reply reply;
+        reply.kind = ReplyKind::disassembled;
+        write_all(encode_reply(sequence, reply));
+    } else if (name == "two replies") {
+        write_all(served(sequence) + served(sequence));
+    } else if (name == "no code object") {
+        Reply reply;
+        reply.kind = ReplyKind::compiled;
+        reply.code_object = "not an ELF file";
+        write_all(encode_reply(sequence, reply));
+    } else if (name == "late word") {
+        write_all(served(sequence));
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        write_all("and another thing");
+    } else if (name == "second") {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        write_all(served(sequence));
+    } else {
+        write_all(served(sequence));
+    }
+}
+
+}  // namespace
+
+int main() {
+    std::string head(kFrameHeadBytes, '\0');
+    while (read_exactly(head)) {
+        const auto decoded = decode_head(head);
+        if (!decoded) {
+            return 8;
+        }
+        // "vanish" ends without reading what it was sent: its name is the first field of the body.
+        std::string start(8 + 6, '\0');
+        if (decoded->body_bytes < start.size() || !read_exactly(start)) {
+            return 8;
+        }
+        if (start.substr(8) == "vanish") {
+            return 0;
+        }
+        std::string rest(decoded->body_bytes - start.size(), '\0');
+        if (!read_exactly(rest)) {
+            return 8;
+        }
+        const auto request = decode_compile(start + rest);
+        answer(request ? request->name : "", decoded->sequence);
+    }
+    return 0;
+}

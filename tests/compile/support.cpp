@@ -1,0 +1,73 @@
+#include "support.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace kiln::compile::test {
+
+namespace fs = std::filesystem;
+
+std::vector<int> children() {
+    std::vector<int> pids;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        const std::string name = entry.path().filename().string();
+        if (name.find_first_not_of("0123456789") != std::string::npos) {
+            continue;
+        }
+        const std::string stat = proc_text(std::stoi(name), "stat");
+        // PID (COMMAND) STATE PPID ...: the command may hold anything, so the last parenthesis counts.
+        const auto end = stat.rfind(')');
+        if (end != std::string::npos && std::atoi(stat.c_str() + end + 4) == ::getpid()) {
+            pids.push_back(std::stoi(name));
+        }
+    }
+    return pids;
+}
+
+std::string proc_text(int pid, const std::string& file) {
+    std::ifstream stream("/proc/" + std::to_string(pid) + "/" + file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+std::size_t count_open_descriptors() {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+
+TemporaryFolder::TemporaryFolder() {
+    std::string pattern = (fs::temp_directory_path() / "kiln-compile-test-XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+}
+
+ScopedVariable::ScopedVariable(const char* name, const char* value) : name_(name) {
+    const char* const old = std::getenv(name);
+    was_set_ = old != nullptr;
+    old_ = was_set_ ? old : "";
+    ::setenv(name, value, 1);
+}
+
+ScopedVariable::~ScopedVariable() {
+    if (was_set_) {
+        ::setenv(name_, old_.c_str(), 1);
+    } else {
+        ::unsetenv(name_);
+    }
+}
+
+bool wait_a_little() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return true;
+}
+
+}  // namespace kiln::compile::test
