@@ -161,11 +161,11 @@ Result<fs::path> find_worker(const CompilerConfig& config) {
     if (const char* path = environment("KILN_WORKER")) {
         return named_worker(path, "from KILN_WORKER");
     }
-    // Beside libkiln in its private folder; for a program that carries the library, from bin/ and from the
-    // build tree.
+    // In libkiln's private folder, or around whatever else carries this code: a program in bin/, a library in
+    // a folder below the private one, a test in the build tree.
     const fs::path own = own_folder();
     std::vector<std::string> looked_at;
-    for (const auto& folder : {own / "kiln", own, own / ".." / KILN_PRIVATE_FOLDER,
+    for (const auto& folder : {own / "kiln", own, own / "..", own / ".." / KILN_PRIVATE_FOLDER,
                                own / ".." / "lib" / "kiln", own / ".." / ".." / "lib" / "kiln"}) {
         const fs::path candidate = (folder / "kiln-compile").lexically_normal();
         if (is_program(candidate)) {
