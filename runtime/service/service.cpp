@@ -209,20 +209,33 @@ std::shared_ptr<Health> Service::health(int ordinal, const operators::Specialisa
     return health;
 }
 
-std::vector<operators::Specialisation> Service::matching(const WarmFilter& filter,
-                                                         std::vector<Error>& errors) const {
-    std::vector<operators::Specialisation> result;
-    std::set<std::string> seen;
+std::vector<const tables::Row*> Service::rows(const WarmFilter& filter) const {
+    const auto from_source = [&filter](const tables::Row& row) {
+        // "linear.json:12" is line 12 of linear.json.
+        const std::string file = row.origin.substr(0, row.origin.rfind(':'));
+        return filter.sources.empty() ||
+               std::find(filter.sources.begin(), filter.sources.end(), file) != filter.sources.end();
+    };
+    std::vector<const tables::Row*> result;
     for (const tables::Row* row : table_.rows()) {
         if ((filter.op != nullptr && row->operator_name != filter.op->name()) ||
-            !operators::matches(filter.problem, row->problem)) {
+            !operators::matches(filter.problem, row->problem) || !from_source(*row)) {
             continue;
         }
         // The row that a lookup finds: an earlier layer, or a row that pins more, may hide this one.
         const tables::Target& target = filter.target ? *filter.target : row->target;
-        if (table_.find(row->operator_name, row->problem, target).row != row) {
-            continue;
+        if (table_.find(row->operator_name, row->problem, target).row == row) {
+            result.push_back(row);
         }
+    }
+    return result;
+}
+
+std::vector<operators::Specialisation> Service::matching(const WarmFilter& filter,
+                                                         std::vector<Error>& errors) const {
+    std::vector<operators::Specialisation> result;
+    std::set<std::string> seen;
+    for (const tables::Row* row : rows(filter)) {
         for (const tables::Bucket& bucket : row->buckets) {
             Result<operators::Specialisation> specialisation = specialise(*row, bucket);
             if (!specialisation) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,11 +42,12 @@ struct Explanation {
     bool cached = false;            // an entry is in the store
 };
 
-// Which specialisations to warm.
+// Which rows of the tables.
 struct WarmFilter {
     const Operator* op = nullptr;          // null: all
     Problem problem;                       // fields that must be equal; empty: all
     std::optional<tables::Target> target;  // the device or target to serve; nothing: rows of every target
+    std::vector<std::string> sources;      // files, as Row::origin names them; empty: all
 };
 
 struct WarmItem {
@@ -57,7 +59,7 @@ struct WarmItem {
 };
 
 struct WarmSummary {
-    std::vector<WarmItem> items;  // in the order of the tables
+    std::vector<WarmItem> items;  // in the order asked for
     std::uint64_t compiled = 0, hits = 0, failed = 0;
     double seconds = 0;  // wall clock
 };
@@ -118,10 +120,17 @@ class Service {
     [[nodiscard]] Answer<std::shared_ptr<const Plan>> prepare(int ordinal, const Operator& op,
                                                               const Problem& problem);
 
-    // Specialisations of all rows that the filter matches, each once.
+    // The rows that the filter matches, in the order of the tables, without those that an earlier layer
+    // hides.
+    [[nodiscard]] std::vector<const tables::Row*> rows(const WarmFilter& filter) const;
+    // Their specialisations, each once. A row that can not be specialised (its template has no source) gives
+    // an error.
     [[nodiscard]] std::vector<operators::Specialisation> matching(const WarmFilter& filter,
                                                                   std::vector<Error>& errors) const;
-    [[nodiscard]] WarmSummary warm(const WarmFilter& filter, const WarmProgress& progress = {});
+    // Obtains all, several at once. Items are in the order asked for; one that fails does not stop the
+    // others.
+    [[nodiscard]] WarmSummary warm(std::span<const operators::Specialisation> wanted,
+                                   const WarmProgress& progress = {});
 
   private:
     Service(Settings settings, tables::Table table, Parts parts);

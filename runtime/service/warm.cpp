@@ -10,10 +10,10 @@ namespace kiln::service {
 
 namespace {
 
-WarmItem warm_one(Builder& builder, operators::Specialisation specialisation) {
+WarmItem warm_one(Builder& builder, const operators::Specialisation& specialisation) {
     WarmItem item;
     Result<ArtifactPtr> artifact = builder.obtain(specialisation);
-    item.specialisation = std::move(specialisation);
+    item.specialisation = specialisation;
     if (artifact) {
         item.source = (*artifact)->source;
         item.compile_seconds = (*artifact)->compile_seconds;
@@ -26,11 +26,9 @@ WarmItem warm_one(Builder& builder, operators::Specialisation specialisation) {
 
 }  // namespace
 
-WarmSummary Service::warm(const WarmFilter& filter, const WarmProgress& progress) {
+WarmSummary Service::warm(std::span<const operators::Specialisation> wanted, const WarmProgress& progress) {
     const auto start = std::chrono::steady_clock::now();
     WarmSummary summary;
-    std::vector<Error> errors;
-    std::vector<operators::Specialisation> wanted = matching(filter, errors);
     summary.items.resize(wanted.size());
 
     // The compiler's pool decides how many compile at once; these threads only wait for it. One more than
@@ -43,7 +41,7 @@ WarmSummary Service::warm(const WarmFilter& filter, const WarmProgress& progress
     std::size_t done = 0;
     const auto work = [&] {
         for (std::size_t i = next++; i < wanted.size(); i = next++) {
-            WarmItem item = warm_one(*builder_, std::move(wanted[i]));
+            WarmItem item = warm_one(*builder_, wanted[i]);
             const std::lock_guard lock(progress_mutex);
             summary.items[i] = std::move(item);
             ++done;
@@ -60,11 +58,6 @@ WarmSummary Service::warm(const WarmFilter& filter, const WarmProgress& progress
         thread.join();
     }
 
-    for (Error& error : errors) {
-        WarmItem item;
-        item.error = std::move(error);
-        summary.items.push_back(std::move(item));
-    }
     for (const WarmItem& item : summary.items) {
         ++(item.error                                ? summary.failed
            : item.source == ArtifactSource::compiled ? summary.compiled

@@ -49,8 +49,7 @@
 extern "C" {
 #endif
 
-/* ---- status, errors, declines
- * ---------------------------------------------------------------------------------------
+/* ---- status, errors, declines ----------------------------------------------------------------
  *
  * Every function that can fail returns a status:
  *     0    done
@@ -96,7 +95,7 @@ typedef enum kiln_decline {
     KILN_DECLINE_PROCESSOR = 2,      /* rows have these dimensions, none for the processor of this device */
     KILN_DECLINE_TARGET_FEATURE = 3, /* rows for this processor pin a feature that the device has otherwise */
     KILN_DECLINE_SWITCHED_OFF = 4, /* KILN_DISABLE or the configuration takes this operator or template out */
-    KILN_DECLINE_DISABLED = 5,     /* a build, a load or a launch of it failed earlier in this process */
+    KILN_DECLINE_DISABLED = 5,     /* a build, a load or a launch of it failed earlier */
     KILN_DECLINE_COMPILER = 6,     /* the compiler at hand can not build for the target (HIP before 7.2) */
     KILN_DECLINE_DIMENSIONS = 7,   /* dimensions that the operator's layouts do not allow */
     KILN_DECLINE_X_TYPE = 8,       /* activations of another type than the operator takes */
@@ -111,12 +110,11 @@ typedef enum kiln_decline {
     KILN_DECLINE_BIAS = 17,           /* a bias is to be added */
 
     /* Decided at a launch. */
-    KILN_DECLINE_M_NEGATIVE = 64,   /* M below 0; M = 0 succeeds and launches nothing */
-    KILN_DECLINE_M_TOO_LARGE = 65,  /* M above the last bucket of the row */
-    KILN_DECLINE_NULL_POINTER = 66, /* an array is null */
-    KILN_DECLINE_X_ALIGNMENT = 67,  /* x not aligned to 16 bytes */
-    KILN_DECLINE_X_ROW_STRIDE =
-        68, /* row stride of x below K, not a multiple of 8, or 2^25 elements and more */
+    KILN_DECLINE_M_NEGATIVE = 64,        /* M below 0; M = 0 succeeds and launches nothing */
+    KILN_DECLINE_M_TOO_LARGE = 65,       /* M above the last bucket of the row */
+    KILN_DECLINE_NULL_POINTER = 66,      /* an array is null */
+    KILN_DECLINE_X_ALIGNMENT = 67,       /* x not aligned to 16 bytes */
+    KILN_DECLINE_X_ROW_STRIDE = 68,      /* row stride of x below K, not a multiple of 8, or 2^25 and more */
     KILN_DECLINE_W_ALIGNMENT = 69,       /* w not aligned to 16 bytes */
     KILN_DECLINE_W_SCALE_ALIGNMENT = 70, /* w_scale not aligned to 4 bytes */
     KILN_DECLINE_OUT_ALIGNMENT = 71,     /* out not aligned to 16 bytes */
@@ -126,8 +124,7 @@ typedef enum kiln_decline {
 /* One sentence for a reason to decline, "unknown reason" for any other number. Constant, never NULL. */
 KILN_API const char* kiln_decline_text(int32_t decline);
 
-/* One sentence for any status: "done", the text of the decline, or the kind of error. Constant, never NULL.
- */
+/* One sentence for any status: "done", the text of the decline, or the kind of error. Never NULL. */
 KILN_API const char* kiln_status_text(kiln_status status);
 
 /* The long answer of one call. Functions take `kiln_error** error`, which may be NULL; when they do not
@@ -145,8 +142,7 @@ KILN_API void kiln_error_free(kiln_error* error);
 /* "0.1.0" of the library that is loaded, which need not be that of this header. */
 KILN_API const char* kiln_version(void);
 
-/* ---- service
- * -------------------------------------------------------------------------------------------------------*/
+/* ---- service ------------------------------------------------------------------------------- */
 
 /* Tables, templates, cache, compiler and devices of one embedding program. */
 typedef struct kiln_service kiln_service;
@@ -155,21 +151,28 @@ typedef struct kiln_service kiln_service;
  * reads the environment, and it is read once, in kiln_service_open. The strings are copied. */
 typedef struct kiln_config {
     size_t struct_size;
-    const char* cache_dir; /* KILN_CACHE_DIR    folder of the user's store; $XDG_CACHE_HOME/kiln */
-    const char*
-        shapes_path; /* KILN_SHAPES_PATH  tables or folders of tables, ':' between; the shipped tables */
-    const char*
-        kernel_path; /* KILN_KERNEL_PATH  folders of templates that go before the shipped ones, ':' between */
-    const char* target; /* KILN_TARGET       target of questions asked without a device; "gfx950" */
-    const char* device; /* KILN_DEVICE       "auto" (a real GPU, else the simulator), "hip", "sim" */
-    const char* jit;    /* KILN_JIT          "on"; "off" turns every would-be compile into an error */
-    const char*
-        disable; /* KILN_DISABLE      operators or templates to decline, ',' between: "linear/small_m" */
-    const char* worker;      /* KILN_WORKER       path of kiln-compile; beside libkiln */
-    const char* hip_library; /* KILN_HIP_LIBRARY  path of libamdhip64; the one in the process, else by
-                                versioned name */
-    const char* log;  /* KILN_LOG          "debug", "info", "warning", "error", "off"; of the whole process */
-    uint32_t workers; /*                   compile workers at most; one for each core of this process */
+    /* KILN_CACHE_DIR: folder of the user's store; $XDG_CACHE_HOME/kiln, else $HOME/.cache/kiln. */
+    const char* cache_dir;
+    /* KILN_SHAPES_PATH: tables or folders of tables that go before the shipped ones, ':' between. */
+    const char* shapes_path;
+    /* KILN_KERNEL_PATH: folders of templates that go before the shipped ones, ':' between. */
+    const char* kernel_path;
+    /* KILN_TARGET: the target of questions asked without a device; "gfx950". */
+    const char* target;
+    /* KILN_DEVICE: "auto" (a real GPU, else the simulator), "hip" or "sim"; "auto". */
+    const char* device;
+    /* KILN_JIT: "on", or "off", which turns every would-be compile into an error; "on". */
+    const char* jit;
+    /* KILN_DISABLE: operators or templates to decline, ',' between ("router,linear/small_m"); none. */
+    const char* disable;
+    /* KILN_WORKER: path of kiln-compile; the one beside libkiln. */
+    const char* worker;
+    /* KILN_HIP_LIBRARY: path of libamdhip64; the one in the process, else by versioned name. */
+    const char* hip_library;
+    /* KILN_LOG: "debug", "info", "warning", "error" or "off", of the whole process; "warning". */
+    const char* log;
+    /* Compile workers at most; one for each core of this process. */
+    uint32_t workers;
     uint32_t reserved; /* zero */
 } kiln_config;
 #define KILN_CONFIG_INIT \
@@ -190,8 +193,7 @@ typedef struct kiln_statistics {
     uint64_t cache_hits;     /* specialisations that came from the store */
     uint64_t cache_misses;   /* looked for in the store and not there, damaged entries included */
     uint64_t cache_damaged;  /* entries that did not verify and were set aside */
-    uint64_t memory_hits;    /* specialisations that this process had already, or was just building in another
-                                thread */
+    uint64_t memory_hits;    /* specialisations that another thread was just building, or memory held */
     uint64_t compiles;       /* specialisations compiled */
     uint64_t compile_errors; /* compiles that failed */
     uint64_t loads;          /* code objects handed to a driver */
@@ -201,8 +203,7 @@ typedef struct kiln_statistics {
     { sizeof(kiln_statistics), 0, 0, 0, 0, 0, 0, 0, 0.0 }
 KILN_API kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics);
 
-/* ---- devices
- * -------------------------------------------------------------------------------------------------------*/
+/* ---- devices ------------------------------------------------------------------------------- */
 
 typedef struct kiln_device_info {
     size_t struct_size;
@@ -221,12 +222,10 @@ KILN_API KILN_NODISCARD kiln_status kiln_device_count(kiln_service* service, int
 KILN_API KILN_NODISCARD kiln_status kiln_device_get_info(kiln_service* service, int32_t device,
                                                          kiln_device_info* info, kiln_error** error);
 
-/* In place of a device's ordinal in *_supports: the target of the configuration, whatever devices there are.
- */
+/* In place of an ordinal in *_supports: the target of the configuration, whatever devices there are. */
 #define KILN_NO_DEVICE (-1)
 
-/* ---- plans
- * ---------------------------------------------------------------------------------------------------------*/
+/* ---- plans --------------------------------------------------------------------------------- */
 
 /* A problem resolved for one device: everything that a launch of any covered M needs, loaded. Cheap to share:
  * retain it. Launchable from any number of threads at once, on any streams of its device, and inside a graph
@@ -241,14 +240,16 @@ KILN_API int64_t kiln_plan_max_m(const kiln_plan* plan);
  * none does. Lives as long as the plan. */
 KILN_API const char* kiln_plan_kernel_name(const kiln_plan* plan, int64_t m);
 
-/* ---- linear
- * --------------------------------------------------------------------------------------------------------
+/* ---- linear ----------------------------------------------------------------------------------
  *
  * Small-M fp8 block-scale matrix product with the activation quantiser fused, in one launch:
  *
- *     xs, q    = 1x128 quantisation of x: for 128 consecutive k of a row, amax = max(|x|, 1e-10), xs = amax *
- * (1/448), q = e4m3fn(x * (1 / xs)), to nearest even out[m,n] = bf16( sum over kb of  xs[m,kb] *
- * w_scale[n/128,kb] * sum over k in kb of q[m,k] * w[n,k] )
+ *     for 128 consecutive k of a row (kb numbers them):
+ *         amax  = max(|x|, 1e-10)
+ *         xs    = amax * float(1/448)
+ *         q     = e4m3fn(x * (1 / xs)), to nearest even
+ *     out[m,n]  = bf16( sum over kb of  xs[m,kb] * w_scale[n/128,kb] * dot(m, n, kb) )
+ *     dot       = sum over the 128 k of kb of  q[m,k] * w[n,k]
  *
  *   x        bf16    [M, K], rows ldx elements apart, elements of a row adjacent; aligned to 16 bytes
  *   w        e4m3fn  [N, K] preshuffled (16, 16): element (n, k) at byte
@@ -257,8 +258,8 @@ KILN_API const char* kiln_plan_kernel_name(const kiln_plan* plan, int64_t m);
  *   out      bf16    [M, N], contiguous; aligned to 16 bytes
  *
  * N a multiple of 16, K of 128. The inner sum is the matrix unit's, from zero for every kb; scaling and the
- * sum over kb are float32; one rounding to bf16. The formulas are those of the OCP FP8 and block-scale
- * conventions as the project's documents state them.
+ * sum over kb are float32; one rounding to bf16. e4m3fn is the fp8 format of the OCP (maximum 448, no
+ * infinity); the 1x128 and 128x128 scales are those of public block-scaled fp8 checkpoints.
  */
 
 /* Element types. 0 in a problem means the type that the operator takes. The values never change. */
@@ -288,8 +289,7 @@ typedef enum kiln_scale_granularity {
     KILN_SCALE_GROUP_32 = 4 /* one per n and 32 k */
 } kiln_scale_granularity;
 
-/* All that is known when a model is loaded. Zero in every member but n and k is the problem that kiln serves.
- */
+/* All that is known when a model is loaded. Zero in every member but n and k is what kiln serves. */
 typedef struct kiln_linear {
     size_t struct_size;
     int64_t n;
@@ -304,8 +304,7 @@ typedef struct kiln_linear {
     int32_t x_quantised;         /* 1: x is quantised already and has a scale of its own; declined */
     int32_t bias;                /* 1: a bias is to be added; declined */
     int32_t reserved;            /* zero */
-    int64_t x_inner_stride; /* elements between neighbouring k of a row; 0 and 1 mean adjacent, others are
-                               declined */
+    int64_t x_inner_stride;      /* elements between neighbours in a row; 0 and 1: adjacent, as is served */
 } kiln_linear;
 #define KILN_LINEAR_INIT \
     { sizeof(kiln_linear), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -317,8 +316,8 @@ KILN_API KILN_NODISCARD kiln_status kiln_linear_supports(kiln_service* service, 
 
 /* Loads every bucket of the problem on the device, from the cache, else by compiling: blocks until that is
  * done, and shares the work with other threads and processes that want the same. The calling thread's current
- * device is left as it was. A build or load that fails is returned as an error once; from then on in this
- * process the same problem declines at once (KILN_DECLINE_DISABLED). */
+ * device is left as it was. A build or load that fails is returned as an error once; from then on the service
+ * declines what needs it at once (KILN_DECLINE_DISABLED). */
 KILN_API KILN_NODISCARD kiln_status kiln_linear_prepare(kiln_service* service, int32_t device,
                                                         const kiln_linear* problem, kiln_plan** plan,
                                                         kiln_error** error);
@@ -335,7 +334,7 @@ typedef struct kiln_linear_args {
 /* Enqueues out = linear(x, w) for M rows on `stream` (the driver's own handle; NULL is its default stream)
  * and returns. Takes no lock, allocates nothing, reads neither environment nor disk. M = 0 succeeds, launches
  * nothing and looks at no argument. The calling thread's current device must be the plan's. A launch that the
- * driver refuses disables the specialisation for the process: this call fails, later ones decline. An earlier
+ * driver refuses disables the specialisation for this service: the call fails, later ones decline. An earlier
  * asynchronous error of the context that shows up here is KILN_ERROR_DEVICE_FAILED and disables nothing. */
 KILN_API kiln_status kiln_linear_launch(const kiln_plan* plan, void* stream, int64_t m,
                                         const kiln_linear_args* args);

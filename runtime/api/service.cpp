@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/api/handles.hpp"
+
+#define KILN_STRING_(x) #x
+#define KILN_STRING(x) KILN_STRING_(x)
+
+namespace {
+
+using kiln::ErrorCode;
+using kiln::Stage;
+using kiln::api::guarded;
+using kiln::api::report;
+
+std::optional<std::string> optional_text(const char* text) {
+    return text != nullptr ? std::optional<std::string>(text) : std::nullopt;
+}
+
+kiln::service::Overrides to_overrides(const kiln_config& config) {
+    kiln::service::Overrides overrides;
+    overrides.cache_dir = optional_text(config.cache_dir);
+    overrides.shapes_path = optional_text(config.shapes_path);
+    overrides.kernel_path = optional_text(config.kernel_path);
+    overrides.target = optional_text(config.target);
+    overrides.device = optional_text(config.device);
+    overrides.jit = optional_text(config.jit);
+    overrides.disable = optional_text(config.disable);
+    overrides.worker = optional_text(config.worker);
+    overrides.hip_library = optional_text(config.hip_library);
+    overrides.log = optional_text(config.log);
+    overrides.workers = config.workers;
+    return overrides;
+}
+
+// Cuts what does not fit; always ends in zero.
+template <std::size_t kSize>
+void copy_text(char (&to)[kSize], std::string_view from) {
+    const std::size_t length = std::min(from.size(), kSize - 1);
+    std::memcpy(to, from.data(), length);
+    to[length] = '\0';
+}
+
+// Copies as much of an answer as the caller's struct has room for, and leaves its struct_size as it was.
+template <class Answer>
+void write_versioned(const Answer& answer, Answer* to) {
+    const std::size_t bytes = std::min(to->struct_size, sizeof(Answer));
+    constexpr std::size_t kHead = sizeof(answer.struct_size);
+    if (bytes > kHead) {
+        std::memcpy(reinterpret_cast<char*>(to) + kHead, reinterpret_cast<const char*>(&answer) + kHead,
+                    bytes - kHead);
+    }
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* kiln_version(void) {
+    return KILN_STRING(KILN_VERSION_MAJOR) "." KILN_STRING(KILN_VERSION_MINOR) "." KILN_STRING(
+        KILN_VERSION_PATCH);
+}
+
+kiln_status kiln_service_open(const kiln_config* config, kiln_service** service, kiln_error** error) {
+    return guarded(error, [&]() -> kiln_status {
+        if (service == nullptr) {
+            return report(ErrorCode::invalid_argument, Stage::configure,
+                          "expected a place for the service, found NULL", error);
+        }
+        kiln_config known = KILN_CONFIG_INIT;
+        if (config != nullptr &&
+            (!kiln::api::read_versioned(config, config->struct_size, &known, sizeof(known)) ||
+             known.reserved != 0)) {
+            return report(
+                ErrorCode::invalid_argument, Stage::configure,
+                fmt::format("expected a kiln_config of {} bytes (KILN_CONFIG_INIT), found one of {}, or with "
+                            "members that this version does not know",
+                            sizeof(known), config->struct_size),
+                error);
+        }
+        auto opened = kiln::service::Service::open(to_overrides(known));
+        if (!opened) {
+            return report({0, std::move(opened.error())}, error);
+        }
+        auto handle = std::make_unique<kiln_service>();
+        handle->service = *std::move(opened);
+        *service = handle.release();
+        return KILN_OK;
+    });
+}
+
+kiln_service* kiln_service_retain(kiln_service* service) {
+    return kiln::api::retain(service);
+}
+void kiln_service_release(kiln_service* service) {
+    kiln::api::release(service);
+}
+
+kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics) {
+    if (service == nullptr || statistics == nullptr) {
+        return -KILN_ERROR_INVALID_ARGUMENT;
+    }
+    const kiln::service::Statistics now = service->service->statistics();
+    kiln_statistics answer = KILN_STATISTICS_INIT;
+    answer.cache_hits = now.cache_hits;
+    answer.cache_misses = now.cache_misses;
+    answer.cache_damaged = now.cache_damaged;
+    answer.memory_hits = now.memory_hits;
+    answer.compiles = now.compiles;
+    answer.compile_errors = now.compile_errors;
+    answer.loads = now.loads;
+    answer.compile_seconds = now.compile_seconds;
+    write_versioned(answer, statistics);
+    return KILN_OK;
+}
+
+kiln_status kiln_device_count(kiln_service* service, int32_t* count, kiln_error** error) {
+    return guarded(error, [&]() -> kiln_status {
+        if (service == nullptr || count == nullptr) {
+            return report(ErrorCode::invalid_argument, Stage::device,
+                          "expected a service and a place for the count, found NULL", error);
+        }
+        auto devices = service->service->devices();
+        if (!devices) {
+            return report({0, std::move(devices.error())}, error);
+        }
+        *count = static_cast<int32_t>(devices->size());
+        return KILN_OK;
+    });
+}
+
+kiln_status kiln_device_get_info(kiln_service* service, int32_t device, kiln_device_info* info,
+                                 kiln_error** error) {
+    return guarded(error, [&]() -> kiln_status {
+        if (service == nullptr || info == nullptr) {
+            return report(ErrorCode::invalid_argument, Stage::device,
+                          "expected a service and a place for the answer, found NULL", error);
+        }
+        auto found = service->service->device(device);
+        if (!found) {
+            return report({0, std::move(found.error())}, error);
+        }
+        const kiln::device::DeviceInfo& known = (*found)->info();
+        kiln_device_info answer{};
+        copy_text(answer.name, known.name);
+        copy_text(answer.target, known.target);
+        answer.num_compute_units = known.num_compute_units;
+        answer.simulated = known.simulated ? 1 : 0;
+        answer.memory_bytes = known.memory_bytes;
+        write_versioned(answer, info);
+        return KILN_OK;
+    });
+}
+
+kiln_plan* kiln_plan_retain(kiln_plan* plan) {
+    return kiln::api::retain(plan);
+}
+void kiln_plan_release(kiln_plan* plan) {
+    kiln::api::release(plan);
+}
+
+int32_t kiln_plan_device(const kiln_plan* plan) {
+    return plan != nullptr ? plan->plan->device().info().ordinal : -1;
+}
+
+int64_t kiln_plan_max_m(const kiln_plan* plan) {
+    return plan != nullptr ? plan->plan->max_m() : 0;
+}
+
+const char* kiln_plan_kernel_name(const kiln_plan* plan, int64_t m) {
+    const kiln::service::LoadedBucket* bucket = plan != nullptr ? plan->plan->bucket_for(m) : nullptr;
+    return bucket != nullptr ? bucket->kernel_name.c_str() : nullptr;
+}
+
+}  // extern "C"
