@@ -136,8 +136,10 @@ std::vector<tables::RowFault> SmallM::check(const Problem& problem, const Bucket
         return faults;
     }
     const std::int64_t blocks = k / kBlock / waves;
-    require(blocks_ahead >= 1 && blocks % blocks_ahead == 0, "/constants/blocks_ahead",
-            fmt::format("1 or more, a divisor of k / 128 / waves = {}", blocks), blocks_ahead);
+    if (!require(blocks_ahead >= 1 && blocks % blocks_ahead == 0, "/constants/blocks_ahead",
+                 fmt::format("1 or more, a divisor of k / 128 / waves = {}", blocks), blocks_ahead)) {
+        return faults;
+    }
     const std::int64_t lds = waves == 1 ? 0 : 1024 * waves * tiles_n * tiles_m;
     require(lds <= kLdsBytes, "/constants/waves",
             fmt::format("at most {} bytes of LDS: 1024 * waves * tiles_n * tiles_m", kLdsBytes), lds);

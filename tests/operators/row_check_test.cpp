@@ -1,0 +1,129 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "runtime/operators/operator.hpp"
+
+using namespace kiln::operators;
+using kiln::tables::Constants;
+using kiln::tables::Row;
+using kiln::tables::RowFault;
+
+namespace {
+
+Row good_row() {
+    Row row;
+    row.operator_name = "linear";
+    row.problem = {{"n", std::int64_t{5120}}, {"k", std::int64_t{4096}}};
+    row.target = *kiln::tables::parse_target("gfx950");
+    row.buckets = {
+        {4, "linear/small_m", {{"tiles_n", 2}, {"waves", 8}, {"lane_rows", 4}, {"blocks_ahead", 4}}},
+        {32, "linear/small_m", {{"tiles_n", 2}, {"waves", 16}, {"lane_rows", 16}, {"blocks_ahead", 2}}},
+    };
+    return row;
+}
+
+// The only fault of the row, or a failed check.
+RowFault fault_of(Row row) {
+    const std::vector<RowFault> faults = check_row(row);
+    REQUIRE(faults.size() == 1);
+    return faults.front();
+}
+
+Row with(std::size_t bucket, const char* constant, std::int64_t value) {
+    Row row = good_row();
+    row.buckets[bucket].constants[constant] = value;
+    return row;
+}
+
+}  // namespace
+
+TEST_CASE("a row whose constants tile its problem is accepted, and its problem completed") {
+    Row row = good_row();
+    CHECK(check_row(row).empty());
+    CHECK(row.problem.contains("x_type"));
+}
+
+TEST_CASE("a row's operator, fields and template must exist") {
+    Row row = good_row();
+    row.operator_name = "linaer";
+    CHECK(fault_of(row).pointer == "/operator");
+
+    row = good_row();
+    row.problem["m"] = std::int64_t{3};
+    CHECK(fault_of(row).pointer == "/problem/m");
+
+    row = good_row();
+    row.problem["n"] = std::string("many");
+    CHECK(fault_of(row).pointer == "/problem/n");
+
+    row = good_row();
+    row.problem.erase("k");
+    CHECK(fault_of(row).pointer == "/problem/k");
+
+    row = good_row();
+    row.buckets[1].template_id = "linear/large_m";
+    const RowFault fault = fault_of(row);
+    CHECK(fault.pointer == "/buckets/1/template");
+    CHECK(fault.found == "linear/large_m");
+}
+
+TEST_CASE("a row that the operator would always decline is a fault") {
+    Row row = good_row();
+    row.problem["bias"] = std::int64_t{1};
+    CHECK(fault_of(row).pointer == "/problem");
+    row = good_row();
+    row.problem["k"] = std::int64_t{4000};
+    CHECK(fault_of(row).pointer == "/problem");
+}
+
+TEST_CASE("constants must be those of the template") {
+    Row row = good_row();
+    row.buckets[0].constants.erase("waves");
+    CHECK(fault_of(row).pointer == "/buckets/0/constants");
+    CHECK(fault_of(with(1, "stages", 2)).pointer == "/buckets/1/constants/stages");
+}
+
+TEST_CASE("constants must tile the problem") {
+    CHECK(fault_of(with(0, "tiles_n", 3)).pointer == "/buckets/0/constants/tiles_n");  // 320 tiles
+    CHECK(fault_of(with(0, "tiles_n", 0)).pointer == "/buckets/0/constants/tiles_n");
+    CHECK(fault_of(with(0, "tiles_n", 10)).pointer == "/buckets/0/constants/tiles_n");
+    CHECK(fault_of(with(1, "waves", 12)).pointer == "/buckets/1/constants/waves");  // 32 blocks
+    CHECK(fault_of(with(1, "waves", 32)).pointer == "/buckets/1/constants/waves");
+    CHECK(fault_of(with(1, "lane_rows", 8)).pointer == "/buckets/1/constants/lane_rows");  // max_m is 32
+    CHECK(fault_of(with(0, "lane_rows", 5)).pointer == "/buckets/0/constants/lane_rows");
+    CHECK(fault_of(with(1, "blocks_ahead", 3)).pointer == "/buckets/1/constants/blocks_ahead");
+    CHECK(fault_of(with(1, "blocks_ahead", 0)).pointer == "/buckets/1/constants/blocks_ahead");
+}
+
+TEST_CASE("a bucket must fit the registers, the LDS and the rows of the template") {
+    Row row = with(1, "waves", 1);  // 32 blocks for one wave: blocks_ahead could be 32
+    row.buckets[1].constants["blocks_ahead"] = 4;
+    CHECK(fault_of(row).pointer == "/buckets/1/constants/blocks_ahead");  // 4 * (16 + 32) + 16 registers
+
+    row = with(1, "tiles_n", 8);
+    row.buckets[1].constants["blocks_ahead"] = 1;
+    const std::vector<RowFault> faults = check_row(row);  // 1024 * 16 * 8 * 2 bytes of LDS
+    REQUIRE(!faults.empty());
+    CHECK(faults.front().pointer == "/buckets/1/constants/waves");
+
+    row = good_row();
+    row.buckets[1].max_m = 65;
+    bool found = false;
+    for (const RowFault& fault : check_row(row)) {
+        found |= fault.pointer == "/buckets/1/max_m";
+    }
+    CHECK(found);
+}
+
+TEST_CASE("a bucket's launch shape and kernel name follow from problem and constants") {
+    Row row = good_row();
+    REQUIRE(check_row(row).empty());
+    const Template* source = find_template("linear/small_m");
+    REQUIRE(source != nullptr);
+    const kiln::device::LaunchShape shape = source->launch_shape(row.problem, row.buckets[1]);
+    CHECK(shape.grid.x == 160);
+    CHECK(shape.block.x == 1024);
+    CHECK(shape.dynamic_lds_bytes == 0);
+    CHECK(source->kernel_name(row.problem, row.buckets[1]) == "kiln_linear_n5120_k4096_m32");
+}
