@@ -164,8 +164,11 @@ TEST_CASE("arithmetic: bf16 dot products flush denormals and keep their order of
     const auto pair = [](float low, float high) { return as_bits(low) >> 16 | (as_bits(high) & 0xffff0000); };
     CHECK(v_dot2_f32_bf16(pair(2, 3), pair(4, 5), as_bits(0.5f)) == as_bits(23.5f));
     CHECK(v_dot2c_f32_bf16(pair(2, 3), pair(4, 5), as_bits(0.5f)) == as_bits(23.5f));
-    // 2^-127 is a denormal bf16, 2^-140 a denormal product, 2^-130 a denormal addend.
-    CHECK(v_dot2_f32_bf16(0x00400040, pair(1, 1), 0) == 0);
+    // 2^-127 is a denormal bf16, whose product with 2^10 would be normal; then a denormal product, and a
+    // denormal addend.
+    CHECK(v_dot2_f32_bf16(0x00400040, pair(0x1p10f, 0x1p10f), 0) == 0);
+    CHECK(v_dot2c_f32_bf16(0x00400040, pair(0x1p10f, 0x1p10f), 0) == 0);
+    CHECK(v_dot2_f32_bf16(pair(0x1p10f, 0x1p10f), 0x00400040, 0) == 0);
     CHECK(v_dot2_f32_bf16(pair(0x1p-70f, 0x1p-70f), pair(0x1p-70f, 0x1p-70f), 0) == 0);
     CHECK(v_dot2_f32_bf16(0, 0, as_bits(0x1p-130f)) == 0);
     CHECK(v_dot2c_f32_bf16(0, 0, as_bits(0x1p-130f)) == 0);
