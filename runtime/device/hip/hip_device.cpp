@@ -91,10 +91,9 @@ class HipDevice final : public Device {
     }
 
     bool is_earlier_failure(int driver_error) const noexcept override {
-        // The refusals of capture are one range: hipErrorStreamCaptureUnsupported to
-        // hipErrorStreamCaptureWrongThread.
-        if (driver_error >= hipErrorStreamCaptureUnsupported &&
-            driver_error <= hipErrorStreamCaptureWrongThread) {
+        constexpr int kFirstOfCapture = hipErrorStreamCaptureUnsupported;
+        constexpr int kLastOfCapture = hipErrorStreamCaptureWrongThread;
+        if (driver_error >= kFirstOfCapture && driver_error <= kLastOfCapture) {
             return true;
         }
         switch (driver_error) {
