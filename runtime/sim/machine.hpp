@@ -1,7 +1,9 @@
-// The gfx950 machine: runs a loaded code object's kernels, instruction by instruction, and reports every broken rule.
+// The gfx950 machine: runs a loaded code object's kernels, instruction by instruction, and reports every
+// broken rule.
 //
-// A library of its own: it knows nothing of HIP. The look-alike (runtime/sim/hip/) gives it streams and modules.
-// Device addresses are host addresses, so a copy is a memcpy and mapped host memory needs no translation.
+// A library of its own: it knows nothing of HIP. The look-alike (runtime/sim/hip/) gives it streams and
+// modules. Device addresses are host addresses, so a copy is a memcpy and mapped host memory needs no
+// translation.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +17,7 @@
 #include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/sim/numeric/matrix.hpp"
 
 namespace kiln::sim {
 
@@ -26,8 +29,8 @@ class Memory {
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
 
-    // Aligned to 256 bytes, with unmapped or poisoned surroundings: the bytes next to an allocation belong to no other.
-    // device_failed when the capacity is used up.
+    // Aligned to 256 bytes, with unmapped or poisoned surroundings: the bytes next to an allocation belong to
+    // no other. device_failed when the capacity is used up.
     [[nodiscard]] Result<void*> allocate(std::size_t bytes);
     // invalid_argument when `pointer` is not the start of a live allocation. Null is fine.
     [[nodiscard]] Result<void> free(void* pointer);
@@ -50,22 +53,26 @@ class Memory {
     const std::size_t capacity_;
     mutable std::shared_mutex mutex_;
     std::map<std::uintptr_t, Range> ranges_;  // by begin; protected by mutex_
+    std::map<std::uintptr_t, void*> blocks_;  // what to free, by begin of the range; protected by mutex_
     std::size_t used_ = 0;                    // protected by mutex_
 };
 
 struct Kernel;  // decoded; see program.hpp
 
-// A code object decoded for execution. Immutable and thread safe once loaded; its segments are copied to memory of its
-// own, at which the kernel's own addresses point.
+// A code object decoded for execution. Immutable and thread safe once loaded; its segments are copied to
+// memory of its own, at which the kernel's own addresses point.
 class Program {
   public:
-    // The listing must have been made from exactly this code object's .text (its digest is compared). load_failed names
-    // what does not fit. An instruction that the simulator does not know fails only when it is executed.
-    [[nodiscard]] static Result<std::shared_ptr<const Program>> load(ByteView code_object, std::string_view listing);
+    // The listing must have been made from exactly this code object's .text (its digest is compared).
+    // load_failed names what does not fit. An instruction that the simulator does not know fails only when it
+    // is executed.
+    [[nodiscard]] static Result<std::shared_ptr<const Program>> load(ByteView code_object,
+                                                                     std::string_view listing);
     virtual ~Program() = default;
     // Null when there is none of that name.
     [[nodiscard]] virtual const Kernel* find(std::string_view name) const = 0;
-    // The image that a device must be allowed to touch while the module lives: scalar loads of constants go there.
+    // The image that a device must be allowed to touch while the module lives: scalar loads of constants go
+    // there.
     [[nodiscard]] virtual ByteView image() const = 0;
 };
 
@@ -74,17 +81,19 @@ struct Dispatch {
     device::Dim3 grid;   // work-groups
     device::Dim3 block;  // work-items of one
     std::uint32_t dynamic_lds_bytes = 0;
-    ByteView kernargs;   // explicit arguments; the hidden ones that the metadata lists are filled in by run()
+    ByteView kernargs;  // explicit arguments; the hidden ones that the metadata lists are filled in by run()
 };
 
 struct MachineConfig {
     unsigned threads = 0;  // host threads that share the work-groups; 0 means one per core of this process
+    // What the hardware leaves open about matrix sums; what a kernel computes must hold under both.
+    numeric::Order matrix_order = numeric::Order::ascending;
 };
 
-// Runs the whole grid and returns when it is done. Errors are device_failed; the message names the kernel, the
-// instruction with its offset, the work-group, wave and lane, and the rule that was broken: an unknown instruction, an
-// access outside every allocation or misaligned, a register or LDS byte read that nothing wrote, a barrier not reached by
-// all waves.
+// Runs the whole grid and returns when it is done. Errors are device_failed; the message names the kernel,
+// the instruction with its offset, the work-group, wave and lane, and the rule that was broken: an unknown
+// instruction, an access outside every allocation or misaligned, a register or LDS byte read that nothing
+// wrote, a barrier not reached by all waves.
 [[nodiscard]] Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memory,
                                                   const MachineConfig& config = {});
 

@@ -22,8 +22,8 @@ namespace kiln::sim {
 
 using Lanes = std::array<std::uint32_t, 64>;
 
-// What the registers hold before or after a run. A register that is not in here was never written: reading it is an
-// error (see defined.hpp for what counts as reading).
+// What the registers hold before or after a run. A register that is not in here was never written: reading it
+// is an error (see defined.hpp for what counts as reading).
 struct WaveState {
     std::uint64_t exec = ~std::uint64_t{0};
     std::optional<std::uint64_t> vcc;
@@ -32,8 +32,9 @@ struct WaveState {
     std::map<unsigned, Lanes> vgprs;
     std::map<unsigned, Lanes> agprs;
     std::map<unsigned, std::uint32_t> sgprs;
-    std::map<unsigned, std::uint64_t> vgpr_undefined;  // after a run: lanes whose value is not defined, where there are any
-    Bytes lds;  // before a run: the contents, all of it written; after: the contents
+    std::map<unsigned, std::uint64_t>
+        vgpr_undefined;             // after a run: lanes whose value is not defined, where there are any
+    Bytes lds;                      // before a run: the contents, all of it written; after: the contents
     std::size_t lds_unwritten = 0;  // bytes allocated behind `lds` that nothing wrote
 
     void set_v(unsigned index, const Lanes& lanes) { vgprs[index] = lanes; }
@@ -48,13 +49,15 @@ struct WaveState {
     [[nodiscard]] const Lanes& v(unsigned index) const { return vgprs.at(index); }
     [[nodiscard]] const Lanes& a(unsigned index) const { return agprs.at(index); }
     [[nodiscard]] std::uint32_t s(unsigned index) const { return sgprs.at(index); }
-    [[nodiscard]] std::uint64_t s64(unsigned index) const { return s(index) | std::uint64_t{s(index + 1)} << 32; }
+    [[nodiscard]] std::uint64_t s64(unsigned index) const {
+        return s(index) | std::uint64_t{s(index + 1)} << 32;
+    }
 };
 
-// Runs `instructions` (one a line, as a listing writes them but without offset and encoding; empty lines are skipped; a
-// branch operand counts lines) from the first line past the last one or to s_endpgm, with 256 VGPRs, 256 AGPRs and 102
-// SGPRs. Rules are checked as in a real launch, and errors are device_failed with the same messages. `memory` is what the
-// wave may touch; null means nothing.
+// Runs `instructions` (one a line, as a listing writes them but without offset and encoding; empty lines are
+// skipped; a branch operand counts lines) from the first line past the last one or to s_endpgm, with 256
+// VGPRs, 256 AGPRs and 102 SGPRs. Rules are checked as in a real launch, and errors are device_failed with
+// the same messages. `memory` is what the wave may touch; null means nothing.
 [[nodiscard]] Result<WaveState> run_wave(std::string_view instructions, const WaveState& before,
                                          const Memory* memory = nullptr);
 

@@ -1,0 +1,79 @@
+// Addresses of memory instructions, checked against what the device may touch.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "runtime/sim/undefined.hpp"
+#include "runtime/sim/wave.hpp"
+
+namespace kiln::sim {
+
+// Where `bytes` at `address` may be touched: true when they lie in one live range. Remembers ranges, so that
+// most calls take no lock.
+bool find_range(Wave& wave, std::uint64_t address, std::uint64_t bytes);
+inline bool may_touch(Wave& w, std::uint64_t address, std::uint64_t bytes) {
+    for (const Memory::Range& range : w.ranges) {
+        if (range.contains(address, bytes)) [[likely]] {
+            return true;
+        }
+    }
+    return find_range(w, address, bytes);
+}
+
+// One address a lane. Those of lanes that take no part are not defined.
+struct Addresses {
+    std::uint64_t lanes;  // that take part
+    alignas(64) std::uint64_t address[kLanes];
+};
+
+// Throws unless every lane's `bytes` lie in a live range and are aligned to `align`.
+void check_addresses(Wave& wave, const Addresses& addresses, unsigned bytes, unsigned align);
+
+// How an instruction's data are laid out in registers.
+struct DataShape {
+    unsigned bytes;     // in memory, of one lane
+    bool sign = false;  // of 8 and 16 bits: sign-extended, else zero-extended
+    bool d16 = false;   // into 16 bits; the other half is kept
+    bool high = false;  // d16: the upper half; of stores: from the upper half
+    unsigned dwords() const { return bytes < 4 ? 1 : bytes / 4; }
+};
+// Packed into Opcode::parameter.
+constexpr std::uint32_t pack_shape(DataShape s) {
+    return s.bytes | s.sign << 8 | s.d16 << 9 | s.high << 10;
+}
+constexpr DataShape unpack_shape(std::uint32_t p) {
+    return {p & 0xff, (p >> 8 & 1) != 0, (p >> 9 & 1) != 0, (p >> 10 & 1) != 0};
+}
+// Memory instructions need dwords to be aligned, not more, as the hardware's do.
+constexpr unsigned alignment(unsigned bytes) {
+    return bytes < 4 ? bytes : 4;
+}
+
+// Moves data of the lanes between memory and the rows of `data`.
+void load_lanes(Wave& wave, const Instruction& instruction, const Operand& data, const Addresses& from,
+                DataShape shape);
+void store_lanes(Wave& wave, const Instruction& instruction, const Operand& data, const Addresses& to,
+                 DataShape shape);
+
+// For lanes: writes a narrow value as the shape says.
+void write_narrow(Wave& wave, const Instruction& instruction, unsigned row, unsigned lane,
+                  std::uint32_t value, DataShape shape);
+void finish_narrow(Wave& wave, const Instruction& instruction, unsigned row, std::uint64_t lanes,
+                   DataShape shape);
+
+// Calls visit(lane) for every set bit.
+template <class Visit>
+inline void for_lanes(std::uint64_t lanes, Visit&& visit) {
+    if (lanes == ~std::uint64_t{0}) {
+        for (unsigned lane = 0; lane < kLanes; ++lane) {
+            visit(lane);
+        }
+        return;
+    }
+    for (; lanes != 0; lanes &= lanes - 1) {
+        visit(static_cast<unsigned>(std::countr_zero(lanes)));
+    }
+}
+
+}  // namespace kiln::sim

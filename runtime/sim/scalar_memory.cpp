@@ -1,0 +1,110 @@
+// Scalar loads, directly and through a buffer descriptor, and the clocks.
+#include <cstring>
+
+#include "runtime/sim/access.hpp"
+#include "runtime/sim/fault.hpp"
+#include "runtime/sim/scalar.hpp"
+#include "runtime/sim/table.hpp"
+
+namespace kiln::sim {
+namespace {
+
+using u64 = std::uint64_t;
+using u32 = std::uint32_t;
+
+// src[1] is a scalar offset or none.
+u64 scalar_offset(const Wave& w, const Instruction& i) {
+    u64 offset = static_cast<u64>(static_cast<std::int64_t>(i.offset));
+    if (i.src[1].kind != Operand::none) {
+        offset += static_cast<u32>(require_scalar(w, i, i.src[1], "the offset"));
+    }
+    return offset;
+}
+
+void check(Wave& w, u64 address, unsigned bytes) {
+    if (!may_touch(w, address, bytes)) {
+        fault(-1, "{} bytes at {:#x} are outside of every allocation", bytes, address);
+    }
+    if (address % 4 != 0) {
+        fault(-1, "{} bytes at {:#x} are misaligned: 4 is wanted", bytes, address);
+    }
+}
+
+void finish(Wave& w, const Instruction& i, unsigned bytes) {
+    for (unsigned n = 0; n < bytes / 4; ++n) {
+        w.sgprs_defined[i.dst.index + n] = ~0u;
+    }
+    w.scalar_read += bytes;
+}
+
+void load(Wave& w, const Instruction& i) {
+    const unsigned bytes = i.opcode->parameter;
+    const u64 address = require_scalar(w, i, i.src[0], "the address") + scalar_offset(w, i);
+    check(w, address, bytes);
+    std::memcpy(w.sgprs + i.dst.index, reinterpret_cast<const void*>(address), bytes);
+    finish(w, i, bytes);
+}
+
+// Dwords past the end of the buffer read as zero.
+void buffer_load(Wave& w, const Instruction& i) {
+    const unsigned bytes = i.opcode->parameter, first = i.src[0].index;
+    for (unsigned n = 0; n < 3; ++n) {
+        if (w.sgprs_defined[first + n] != ~0u) {
+            fault_undefined(w, i, "the buffer descriptor", -1, origin_of_sgpr(w, i, first + n));
+        }
+    }
+    if (w.sgprs[first + 1] >> 16 != 0) {
+        fault(-1, "the buffer descriptor has a stride or a swizzle");
+    }
+    const u64 base = w.sgprs[first] | static_cast<u64>(w.sgprs[first + 1] & 0xffff) << 32;
+    const u64 offset = scalar_offset(w, i), limit = w.sgprs[first + 2];
+    for (unsigned n = 0; n < bytes / 4; ++n) {
+        u32 value = 0;
+        if (offset + 4 * n + 4 <= limit) {
+            check(w, base + offset + 4 * n, 4);
+            std::memcpy(&value, reinterpret_cast<const void*>(base + offset + 4 * n), 4);
+        }
+        w.sgprs[i.dst.index + n] = value;
+    }
+    finish(w, i, bytes);
+}
+
+// Counts the wave's own instructions: monotonic, and the same in every run.
+void clock(Wave& w, const Instruction& i) {
+    u64 ticks = 0;
+    for (const u64 executed : w.executed) {
+        ticks += executed;
+    }
+    write_scalar(w, i, i.dst, ticks);
+}
+
+void nothing(Wave&, const Instruction&) {}
+
+constexpr Opcode op(std::string_view name, std::string_view form, Handler handler, std::uint32_t bytes) {
+    return {name, form, handler, Category::smem, 0, nullptr, 0, bytes};
+}
+
+constexpr Opcode kOpcodes[] = {
+    op("s_load_dword", "!smem", load, 4),
+    op("s_load_dwordx2", "!smem", load, 8),
+    op("s_load_dwordx4", "!smem", load, 16),
+    op("s_load_dwordx8", "!smem", load, 32),
+    op("s_load_dwordx16", "!smem", load, 64),
+    op("s_buffer_load_dword", "!smem", buffer_load, 4),
+    op("s_buffer_load_dwordx2", "!smem", buffer_load, 8),
+    op("s_buffer_load_dwordx4", "!smem", buffer_load, 16),
+    op("s_buffer_load_dwordx8", "!smem", buffer_load, 32),
+    op("s_buffer_load_dwordx16", "!smem", buffer_load, 64),
+    op("s_memtime", "d:", clock, 0),
+    op("s_memrealtime", "d:", clock, 0),
+    op("s_dcache_inv", ":", nothing, 0),
+    op("s_dcache_wb", ":", nothing, 0),
+};
+
+}  // namespace
+
+std::span<const Opcode> scalar_memory_opcodes() {
+    return kOpcodes;
+}
+
+}  // namespace kiln::sim
