@@ -12,7 +12,10 @@ find_package(nlohmann_json REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(zstd REQUIRED)
 
-# Debian's spdlog brings the shared fmt even to those who want headers alone.
+# fmt, compiled here (fmt/fmt.cpp says why). Whoever names fmt's header-only target gets it, spdlog among them.
+add_library(kiln_fmt STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt/fmt.cpp")
+set_target_properties(fmt::fmt-header-only PROPERTIES
+  INTERFACE_COMPILE_DEFINITIONS "" INTERFACE_LINK_LIBRARIES kiln_fmt)
 set_target_properties(spdlog::spdlog_header_only PROPERTIES
   INTERFACE_LINK_LIBRARIES "fmt::fmt-header-only;Threads::Threads")
 

@@ -29,12 +29,14 @@ function(kiln_room name)
   target_link_libraries(${name} PUBLIC kiln_flags ${room_DEPENDS})
 endfunction()
 
-# kiln_exports(TARGET PATTERN...): the shared library TARGET exports the symbols that match and no others, not even the weak
-# ones of the C++ library, so that two versions of it live in one process and nothing that it carries is seen outside.
+# kiln_exports(TARGET [VERSION name] PATTERN...): the shared library TARGET exports the symbols that match and no others, not
+# even the weak ones of the C++ library, so that two versions of it live in one process and nothing that it carries is seen
+# outside. With a version, whoever is linked against it binds to that version's symbols alone.
 function(kiln_exports target)
-  list(JOIN ARGN "; " patterns)
+  cmake_parse_arguments(exports "" "VERSION" "" ${ARGN})
+  list(JOIN exports_UNPARSED_ARGUMENTS "; " patterns)
   set(script "${CMAKE_CURRENT_BINARY_DIR}/${target}.map")
-  file(CONFIGURE OUTPUT "${script}" CONTENT "{ global: ${patterns}; local: *; };\n" @ONLY)
+  file(CONFIGURE OUTPUT "${script}" CONTENT "${exports_VERSION} { global: ${patterns}; local: *; };\n" @ONLY)
   target_link_options(${target} PRIVATE
     "LINKER:--version-script=${script}" "LINKER:--exclude-libs=ALL" "LINKER:-z,text")
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
