@@ -149,7 +149,7 @@ void run_sdwa(Wave& w, const Instruction& i) {
         extract(w, i, i.src[n], c.src_sel[n], n == 0 ? kSource0 : kSource1);
     }
     if (i.inner->dst.index != kResult || i.inner->dst.kind != Operand::vgpr) {
-        i.inner->run(w, *i.inner);  // a comparison: its result is a lane mask
+        i.inner->run(w, *i.inner);  // a lane mask or a register pair, always whole
         return;
     }
     // An instruction that accumulates reads its destination.
@@ -364,11 +364,14 @@ std::string decode_lane_control(Code& code, Instruction& i, InstructionText& tex
         }
         i.run = run_dpp;
     } else {
-        if (i.src[0].dwords != 1 || (result != 'v' && result != 'c')) {
+        if (i.src[0].dwords != 1 || (result != 'v' && result != 'w' && result != 'c')) {
             return "SDWA of 64-bit operands";
         }
         if (i.src[1].kind != Operand::none) {
             replace(inner.src[1], kSource1);
+        }
+        if (result == 'w' && (i.control.dst_sel != Select::dword)) {
+            return "SDWA selects a part of a 64-bit result";
         }
         if (result == 'v') {
             replace(inner.dst, kResult);

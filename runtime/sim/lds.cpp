@@ -23,7 +23,7 @@ constexpr unsigned lds_alignment(unsigned bytes) {
     return bytes == 12 ? 4 : bytes;
 }
 
-// src[0] + offset, inside of the work-group's LDS and aligned.
+// src[0] + offset, in 32 bits, inside of the work-group's LDS and aligned.
 void make_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, LdsAddresses& a) {
     a.lanes = w.exec();
     require_row(w, i, i.src[0].index, a.lanes, 0xf, "the LDS address");
@@ -33,8 +33,7 @@ void make_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, L
     for (unsigned lane = 0; lane < kLanes; ++lane) {
         const u32 address = base[lane] + offset;
         a.address[lane] = address;
-        // A sum that wraps around is out of range as well.
-        const u32 reached = (address < offset ? ~0u : address) & active[lane];
+        const u32 reached = address & active[lane];
         highest = reached > highest ? reached : highest;
         bits |= address & active[lane];
     }
@@ -43,7 +42,7 @@ void make_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, L
         return;
     }
     for_lanes(a.lanes, [&](unsigned lane) {
-        const u64 address = u64{base[lane]} + offset;
+        const u64 address = a.address[lane];
         if (address + bytes > size) {
             fault(static_cast<int>(lane), "{} bytes at {} are outside of the {} bytes of LDS", bytes, address,
                   size);

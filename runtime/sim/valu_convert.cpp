@@ -241,6 +241,15 @@ void cvt_scalef32_f32(Wave& w, const Instruction& i) {
         return n::v_cvt_scalef32_single(From, Format::f32, x, y, i.op_sel & 3);
     });
 }
+// The other half of the destination is kept.
+template <Format From>
+void cvt_scalef32_f16(Wave& w, const Instruction& i) {
+    const unsigned high = i.op_sel >> 2 & 1;
+    convert<2>(w, i, half_bytes(high), [&](unsigned, u32 x, u32 y, u32, u32 old) {
+        const u32 half = n::v_cvt_scalef32_single(From, Format::f16, x, y, i.op_sel & 3) & 0xffff;
+        return high ? (old & 0xffff) | half << 16 : (old & 0xffff0000u) | half;
+    });
+}
 template <Format To>
 void cvt_scalef32_pk_8bit_f32(Wave& w, const Instruction& i) {
     const unsigned half = i.op_sel >> 3 & 1;
@@ -372,6 +381,8 @@ constexpr Opcode kOpcodes[] = {
     raw("v_cvt_scalef32_pk_f16_bf8", "v:uf", cvt_scalef32_pk_16bit<Format::e5m2, Format::f16>),
     raw("v_cvt_scalef32_f32_fp8", "v:uf", cvt_scalef32_f32<Format::e4m3>),
     raw("v_cvt_scalef32_f32_bf8", "v:uf", cvt_scalef32_f32<Format::e5m2>),
+    raw("v_cvt_scalef32_f16_fp8", "v:uf", cvt_scalef32_f16<Format::e4m3>),
+    raw("v_cvt_scalef32_f16_bf8", "v:uf", cvt_scalef32_f16<Format::e5m2>),
     raw("v_cvt_scalef32_pk_fp8_f32", "v:fff", cvt_scalef32_pk_8bit_f32<Format::e4m3>),
     raw("v_cvt_scalef32_pk_bf8_f32", "v:fff", cvt_scalef32_pk_8bit_f32<Format::e5m2>),
     raw("v_cvt_scalef32_pk_fp8_bf16", "v:uf", cvt_scalef32_pk_8bit_16bit<Format::e4m3, Format::bf16>),

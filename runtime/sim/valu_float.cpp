@@ -26,12 +26,17 @@ KILN_OP(Mul_legacy, (x << 1) == 0 || (y << 1) == 0 ? 0 : settle_nan(b(f(x) * f(y
 KILN_INLINE u32 quiet(u32 x) {
     return is_nan(x) ? x | 0x400000u : x;
 }
-// Of a NaN and a number the number; -0 is below +0.
+KILN_INLINE bool is_signalling(u32 x) {
+    return is_nan(x) && (x & 0x400000u) == 0;
+}
+// Of a quiet NaN and a number the number, of a signalling NaN that one, quieted; -0 is below +0.
 KILN_INLINE u32 min_of(u32 x, u32 y) {
     u32 r = f(x) < f(y) ? x : y;
     r = f(x) == f(y) ? x | y : r;
     r = is_nan(x) ? y : r;
     r = is_nan(y) ? x : r;
+    r = is_signalling(y) ? y : r;
+    r = is_signalling(x) ? x : r;
     return quiet(r);
 }
 KILN_INLINE u32 max_of(u32 x, u32 y) {
@@ -39,6 +44,8 @@ KILN_INLINE u32 max_of(u32 x, u32 y) {
     r = f(x) == f(y) ? x & y : r;
     r = is_nan(x) ? y : r;
     r = is_nan(y) ? x : r;
+    r = is_signalling(y) ? y : r;
+    r = is_signalling(x) ? x : r;
     return quiet(r);
 }
 KILN_OP(Min, min_of(x, y));

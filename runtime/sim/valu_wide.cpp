@@ -33,18 +33,20 @@ KILN_OP(Fma, false, settle_nan64(b64(__builtin_fma(f64(x), f64(y), f64(z))), x, 
 KILN_INLINE u64 quiet(u64 x) {
     return is_nan64(x) ? x | (u64{1} << 51) : x;
 }
-KILN_OP(Min, false,
-        quiet(is_nan64(x)        ? y
-              : is_nan64(y)      ? x
-              : f64(x) == f64(y) ? x | y
-              : f64(x) < f64(y)  ? x
-                                 : y));
-KILN_OP(Max, false,
-        quiet(is_nan64(x)        ? y
-              : is_nan64(y)      ? x
-              : f64(x) == f64(y) ? x & y
-              : f64(x) > f64(y)  ? x
-                                 : y));
+KILN_INLINE bool is_signalling(u64 x) {
+    return is_nan64(x) && (x >> 51 & 1) == 0;
+}
+// As for float32: see valu_float.cpp.
+KILN_INLINE u64 pick(u64 x, u64 y, u64 number) {
+    u64 r = number;
+    r = is_nan64(x) ? y : r;
+    r = is_nan64(y) ? x : r;
+    r = is_signalling(y) ? y : r;
+    r = is_signalling(x) ? x : r;
+    return quiet(r);
+}
+KILN_OP(Min, false, pick(x, y, f64(x) == f64(y) ? x | y : f64(x) < f64(y) ? x : y));
+KILN_OP(Max, false, pick(x, y, f64(x) == f64(y) ? x & y : f64(x) > f64(y) ? x : y));
 KILN_OP(Trunc, false, quiet(b64(__builtin_trunc(f64(x)))));
 KILN_OP(Floor, false, quiet(b64(__builtin_floor(f64(x)))));
 KILN_OP(Ceil, false, quiet(b64(__builtin_ceil(f64(x)))));
