@@ -245,7 +245,13 @@ Result<std::optional<ArtifactPtr>> Builder::find_by_request(const operators::Spe
 
 Result<void> Builder::probe(const operators::Specialisation& specialisation, const Error& error) {
     Result<compile::Compiler*> compiler = this->compiler();
-    if (error.code != ErrorCode::compile_failed || !compiler) {
+    if (!compiler) {
+        return {};
+    }
+    if (error.code == ErrorCode::environment) {
+        return (*compiler)->probe(specialisation.request.target);
+    }
+    if (error.code != ErrorCode::compile_failed) {
         return {};
     }
     compile::CompileRequest request;

@@ -1,0 +1,74 @@
+// A device whose driver does nothing, says what a test tells it to say, and counts.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "runtime/device/device.hpp"
+
+namespace kiln::test {
+
+class ModuleDouble final : public device::Module {
+  public:
+    Result<device::Function> function(const std::string&) override { return static_cast<void*>(this); }
+};
+
+class DeviceDouble final : public device::Device {
+  public:
+    explicit DeviceDouble(std::string target = "gfx950:sramecc+:xnack-", int ordinal = 0) {
+        info_.name = "double";
+        info_.target = std::move(target);
+        info_.ordinal = ordinal;
+    }
+
+    // What the driver answers, and what was asked of it.
+    int launch_error = 0;
+    bool earlier_failure = false;
+    int current = 0;
+    mutable std::atomic<int> launches{0};
+    mutable std::atomic<std::uint32_t> last_grid{0};
+    int loads = 0;
+
+    const device::DeviceInfo& info() const override { return info_; }
+    Result<std::unique_ptr<device::Module>> load(ByteView) override {
+        ++loads;
+        return std::make_unique<ModuleDouble>();
+    }
+    int launch(device::Function, const device::LaunchShape& shape, device::Stream, void*,
+               std::size_t) const noexcept override {
+        ++launches;
+        last_grid = shape.grid.x;
+        return launch_error;
+    }
+    std::string describe(int driver_error) const override { return "error " + std::to_string(driver_error); }
+    bool is_earlier_failure(int) const noexcept override { return earlier_failure; }
+    int current_ordinal() const noexcept override { return current; }
+
+    // The rest is no part of what the double is for.
+    Result<void> make_current() override { return none(); }
+    Result<void*> allocate(std::size_t) override { return none(); }
+    Result<void> free(void*) override { return none(); }
+    Result<void> copy_to_device(void*, ByteView, device::Stream) override { return none(); }
+    Result<void> copy_to_host(std::span<std::byte>, const void*, device::Stream) override { return none(); }
+    Result<void> fill(void*, std::byte, std::size_t, device::Stream) override { return none(); }
+    Result<device::Stream> create_stream() override { return none(); }
+    Result<void> destroy_stream(device::Stream) override { return none(); }
+    Result<void> synchronize(device::Stream) override { return none(); }
+    Result<device::Event> create_event() override { return none(); }
+    Result<void> destroy_event(device::Event) override { return none(); }
+    Result<void> record(device::Event, device::Stream) override { return none(); }
+    Result<float> elapsed_milliseconds(device::Event, device::Event) override { return none(); }
+    Result<void> begin_capture(device::Stream) override { return none(); }
+    Result<bool> is_capturing(device::Stream) const override { return false; }
+    Result<Graph> end_capture(device::Stream) override { return none(); }
+    Result<void> replay(Graph, device::Stream) override { return none(); }
+    Result<void> destroy_graph(Graph) override { return none(); }
+    Result<device::ExecutionCounts> take_counts() override { return none(); }
+
+  private:
+    static tl::unexpected<Error> none() { return fail(ErrorCode::not_found, Stage::device, "a double"); }
+    device::DeviceInfo info_;
+};
+
+}  // namespace kiln::test

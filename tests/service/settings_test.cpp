@@ -1,0 +1,92 @@
+#include "runtime/service/settings.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace kiln::service;
+
+namespace {
+
+const Environment kHome{"HOME=/home/nobody", "PATH=/bin"};
+
+Environment with(std::initializer_list<const char*> more) {
+    Environment environment = kHome;
+    environment.insert(environment.end(), more.begin(), more.end());
+    return environment;
+}
+
+Settings read(const Environment& environment, const Overrides& overrides = {}) {
+    auto settings = read_settings(overrides, environment);
+    REQUIRE_MESSAGE(settings, settings.error().message);
+    return *std::move(settings);
+}
+
+const Setting& listed(const Settings& settings, const char* variable) {
+    const auto found = std::find_if(settings.listed.begin(), settings.listed.end(),
+                                    [&](const Setting& setting) { return setting.variable == variable; });
+    REQUIRE(found != settings.listed.end());
+    return *found;
+}
+
+std::string error_of(const Environment& environment) {
+    const auto settings = read_settings({}, environment);
+    REQUIRE(!settings);
+    CHECK(settings.error().code == kiln::ErrorCode::bad_input);
+    return settings.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("settings: defaults") {
+    const Settings settings = read(kHome);
+    CHECK(settings.target.text() == "gfx950");
+    CHECK(settings.jit);
+    CHECK(settings.driver.driver == kiln::device::Driver::automatic);
+    CHECK(settings.disable.empty());
+    CHECK(settings.warnings.empty());
+    CHECK(listed(settings, "KILN_TARGET").origin == Origin::preset);
+    CHECK(listed(settings, "KILN_DEVICE").value == "auto");
+}
+
+TEST_CASE("settings: the configuration wins over the environment, which wins over the default") {
+    Overrides overrides;
+    overrides.target = "gfx942";
+    const Settings settings =
+        read(with({"KILN_TARGET=gfx950:xnack-", "KILN_JIT=off", "KILN_DISABLE=router,,linear/small_m"}),
+             overrides);
+    CHECK(settings.target.text() == "gfx942");
+    CHECK(listed(settings, "KILN_TARGET").origin == Origin::configuration);
+    CHECK_FALSE(settings.jit);
+    CHECK(listed(settings, "KILN_JIT").origin == Origin::environment);
+    CHECK(settings.disable == std::vector<std::string>{"router", "linear/small_m"});
+}
+
+TEST_CASE("settings: an empty variable counts as unset") {
+    const Settings settings = read(with({"KILN_JIT=", "KILN_TARGET="}));
+    CHECK(settings.jit);
+    CHECK(listed(settings, "KILN_TARGET").origin == Origin::preset);
+}
+
+TEST_CASE("settings: an unknown variable is a warning that names the nearest known one") {
+    const Settings settings = read(with({"KILN_CACHEDIR=/x", "OTHER_VARIABLE=1"}));
+    REQUIRE(settings.warnings.size() == 1);
+    CHECK(settings.warnings.front() ==
+          "KILN_CACHEDIR is not a variable of kiln; the nearest is KILN_CACHE_DIR");
+}
+
+TEST_CASE("settings: a known variable without effect says so") {
+    const Settings settings = read(with({"KILN_TRUSTED_KEYS=/x"}));
+    REQUIRE(settings.warnings.size() == 1);
+    CHECK(settings.warnings.front() == "KILN_TRUSTED_KEYS has no effect in this version of kiln");
+}
+
+TEST_CASE("settings: a bad value names the variable, the value and what was expected") {
+    CHECK(error_of(with({"KILN_JIT=maybe"})) ==
+          "KILN_JIT (environment): expected one of on, off, found \"maybe\"");
+    CHECK(error_of(with({"KILN_DEVICE=cuda"})).find("expected one of auto, hip, sim") != std::string::npos);
+    CHECK(error_of(with({"KILN_LOG=loud"})).find("KILN_LOG") != std::string::npos);
+    CHECK(error_of(with({"KILN_TARGET=GFX950"})).find("KILN_TARGET") != std::string::npos);
+    CHECK(error_of(with({"KILN_KERNEL_PATH=/nowhere/at/all"})).find("/nowhere/at/all is none") !=
+          std::string::npos);
+}
