@@ -1,0 +1,61 @@
+#include "tools/kiln/command.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tools/kiln/output.hpp"
+
+namespace kiln::cli {
+
+Result<std::unique_ptr<service::Service>> open_service(const CommonOptions& common,
+                                                       service::Overrides overrides) {
+    if (!common.device.empty()) {
+        overrides.device = common.device;
+    }
+    if (!common.cache_dir.empty()) {
+        overrides.cache_dir = common.cache_dir;
+    }
+    return service::Service::open(overrides);
+}
+
+ExitCode exit_code_of(const Error& error) {
+    switch (error.code) {
+        case ErrorCode::invalid_argument:
+        case ErrorCode::bad_input:
+        case ErrorCode::not_found:
+            return ExitCode::bad_input;
+        case ErrorCode::environment:
+        case ErrorCode::io:
+            return ExitCode::environment;
+        case ErrorCode::damaged:
+        case ErrorCode::compile_failed:
+        case ErrorCode::worker_failed:
+        case ErrorCode::load_failed:
+        case ErrorCode::launch_failed:
+        case ErrorCode::device_failed:
+        case ErrorCode::internal:
+            return ExitCode::check_failed;
+    }
+    return ExitCode::check_failed;
+}
+
+ExitCode report(const Error& error, const CommonOptions& common) {
+    print_diagnostic(error.message);
+    if (common.json) {
+        print_json({{"error", to_json(error)}});
+    }
+    return exit_code_of(error);
+}
+
+ExitCode report(const operators::Refusal& refusal, const CommonOptions& common) {
+    if (refusal.decline == 0) {
+        return report(refusal.error, common);
+    }
+    print_diagnostic(
+        fmt::format("declined ({}): {}", operators::decline_text(refusal.decline), refusal.error.message));
+    if (common.json) {
+        print_json({{"declined", to_json(refusal)}});
+    }
+    return ExitCode::check_failed;
+}
+
+}  // namespace kiln::cli

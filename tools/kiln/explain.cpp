@@ -1,0 +1,137 @@
+// kiln explain: which row, bucket, template and constants serve a problem at one M, and what it is kept
+// under.
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/kiln/command.hpp"
+#include "tools/kiln/output.hpp"
+#include "tools/kiln/words.hpp"
+
+namespace kiln::cli {
+namespace {
+
+struct ExplainOptions {
+    std::vector<std::string> words;
+    std::int64_t m = 0;
+    std::string target;
+};
+
+Json describe(const service::Explanation& explanation) {
+    Json object = {{"served", !explanation.refusal.has_value()}};
+    if (explanation.refusal) {
+        object["declined"] = to_json(*explanation.refusal);
+    }
+    if (explanation.row != nullptr) {
+        object["row"] = {{"origin", explanation.row->origin},
+                         {"target", explanation.row->target.text()},
+                         {"provenance", Json::parse(explanation.row->provenance.document)}};
+    }
+    if (explanation.bucket != nullptr) {
+        object["bucket"] = {{"index", explanation.bucket_index}, {"max_m", explanation.bucket->max_m}};
+        object["template"] = explanation.bucket->template_id;
+        object["constants"] = explanation.bucket->constants;
+    }
+    if (explanation.specialisation) {
+        object["kernel"] = explanation.specialisation->kernel_name;
+    }
+    if (explanation.key) {
+        object["key"] = explanation.key->digest().hex();
+        object["cached"] = explanation.cached;
+    } else if (!explanation.key_missing.empty()) {
+        object["key_missing"] = explanation.key_missing;
+    }
+    return object;
+}
+
+void print_launch(const operators::Specialisation& specialisation) {
+    const auto shape =
+        specialisation.source_template->launch_shape(specialisation.problem, specialisation.bucket);
+    fmt::print("launch     {} x {} x {} work-groups of {}, {} bytes of dynamic LDS\n", shape.grid.x,
+               shape.grid.y, shape.grid.z, shape.block.x * shape.block.y * shape.block.z,
+               shape.dynamic_lds_bytes);
+}
+
+void print(const service::Explanation& explanation) {
+    if (explanation.refusal) {
+        fmt::print("declined   {}: {}\n", operators::decline_text(explanation.refusal->decline),
+                   explanation.refusal->error.message);
+    }
+    if (explanation.row != nullptr) {
+        const auto& row = *explanation.row;
+        fmt::print("row        {}, for {}, {}{}\n", row.origin, row.target.text(), row.provenance.kind,
+                   row.provenance.note.empty() ? "" : ": " + row.provenance.note);
+    }
+    if (explanation.bucket != nullptr) {
+        fmt::print("bucket     {}, up to M = {}\n", explanation.bucket_index, explanation.bucket->max_m);
+        fmt::print("template   {}", explanation.bucket->template_id);
+        for (const auto& [name, value] : explanation.bucket->constants) {
+            fmt::print(" {}={}", name, value);
+        }
+        fmt::print("\n");
+    }
+    if (explanation.specialisation) {
+        fmt::print("kernel     {}\n", explanation.specialisation->kernel_name);
+        print_launch(*explanation.specialisation);
+    }
+    if (explanation.key) {
+        fmt::print("key        {} ({})\n", explanation.key->digest().hex(),
+                   explanation.cached ? "in the cache" : "not in the cache");
+    } else if (!explanation.key_missing.empty()) {
+        fmt::print("key        unknown: {}\n", explanation.key_missing);
+    }
+}
+
+ExitCode explain(const ExplainOptions& options, const CommonOptions& common) {
+    const auto words = only_problem(options.words);
+    if (!words) {
+        return report(words.error(), common);
+    }
+    const auto problem = operators::parse_problem(*words->op, words->fields);
+    if (!problem) {
+        return report(problem.error(), common);
+    }
+    service::Overrides overrides;
+    if (!options.target.empty()) {
+        overrides.target = options.target;
+    }
+    auto opened = open_service(common, overrides);
+    if (!opened) {
+        return report(opened.error(), common);
+    }
+    auto& service = **opened;
+    const auto explanation = service.explain(*words->op, *problem, options.m, service.settings().target);
+    if (explanation.refusal && explanation.refusal->decline == 0) {
+        return report(explanation.refusal->error, common);
+    }
+    if (common.json) {
+        Json document = {{"operator", words->op->name()},
+                         {"problem", to_json(*problem)},
+                         {"m", options.m},
+                         {"target", service.settings().target.text()}};
+        document.update(describe(explanation));
+        print_json(document);
+    } else {
+        fmt::print("problem    {} {}, M = {}, on {}\n", words->op->name(),
+                   operators::format_problem(*words->op, *problem), options.m,
+                   service.settings().target.text());
+        print(explanation);
+    }
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Invocation& invocation) {
+    auto* command =
+        app.add_subcommand("explain", "say which row and kernel serve a problem at one M, and why");
+    auto options = std::make_shared<ExplainOptions>();
+    command->add_option("problem", options->words, "OPERATOR key=value...")->required();
+    command->add_option("--m", options->m, "tokens in the call")->required();
+    command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
+    command->callback([&invocation, options] {
+        invocation.run = [&invocation, options] { return explain(*options, invocation.common); };
+    });
+}
+
+}  // namespace kiln::cli

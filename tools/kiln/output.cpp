@@ -1,0 +1,137 @@
+#include "tools/kiln/output.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace kiln::cli {
+namespace {
+
+// A cell that starts like a number is one.
+bool is_number(std::string_view cell) {
+    return !cell.empty() && (cell[0] == '-' || cell[0] == '.' || (cell[0] >= '0' && cell[0] <= '9'));
+}
+
+constexpr std::size_t kBarWidth = 30;
+
+}  // namespace
+
+void print_json(const Json& document) {
+    // Text that is not UTF-8 (a path, say) must not lose the document.
+    fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_diagnostic(std::string_view message) {
+    fmt::print(stderr, "kiln: {}\n", message);
+}
+
+Json to_json(const Error& error) {
+    return {{"code", static_cast<int>(error.code)},
+            {"stage", static_cast<int>(error.stage)},
+            {"message", error.message}};
+}
+
+Json to_json(const operators::Refusal& refusal) {
+    return {{"reason", operators::decline_name(refusal.decline)},
+            {"text", operators::decline_text(refusal.decline)},
+            {"detail", refusal.error.message}};
+}
+
+Json to_json(const operators::Problem& problem) {
+    Json object = Json::object();
+    for (const auto& [name, value] : problem) {
+        std::visit([&](const auto& v) { object[name] = v; }, value);
+    }
+    return object;
+}
+
+Json to_json(const device::ExecutionCounts& counts) {
+    return {{"instructions", counts.instructions},
+            {"valu", counts.valu},
+            {"mfma", counts.mfma},
+            {"salu", counts.salu},
+            {"smem", counts.smem},
+            {"vmem", counts.vmem},
+            {"lds", counts.lds},
+            {"global_bytes_read", counts.global_bytes_read},
+            {"global_bytes_written", counts.global_bytes_written},
+            {"scalar_bytes_read", counts.scalar_bytes_read},
+            {"lds_bytes_read", counts.lds_bytes_read},
+            {"lds_bytes_written", counts.lds_bytes_written},
+            {"work_groups", counts.work_groups},
+            {"waves", counts.waves}};
+}
+
+std::string short_count(std::uint64_t count) {
+    const auto value = static_cast<double>(count);
+    if (count < 10'000) {
+        return fmt::format("{}", count);
+    }
+    if (count < 10'000'000) {
+        return fmt::format("{:.0f} k", value / 1e3);
+    }
+    return fmt::format("{:.1f} M", value / 1e6);
+}
+
+std::string short_bytes(std::uint64_t bytes) {
+    const auto value = static_cast<double>(bytes);
+    if (bytes < 10'000) {
+        return fmt::format("{} B", bytes);
+    }
+    if (bytes < 1'000'000) {
+        return fmt::format("{:.1f} kB", value / 1e3);
+    }
+    return fmt::format("{:.1f} MB", value / 1e6);
+}
+
+void TextTable::print() const {
+    const std::size_t num_columns = rows_.front().size();
+    std::vector<std::size_t> widths(num_columns, 0);
+    std::vector<bool> numeric(num_columns, true);
+    for (const auto& row : rows_) {
+        for (std::size_t c = 0; c < num_columns; ++c) {
+            widths[c] = std::max(widths[c], row[c].size());
+            if (&row != &rows_.front() && !row[c].empty()) {
+                numeric[c] = numeric[c] && is_number(row[c]);
+            }
+        }
+    }
+    for (const auto& row : rows_) {
+        std::string line;
+        for (std::size_t c = 0; c < num_columns; ++c) {
+            line += c == 0 ? "" : "  ";
+            line += numeric[c] ? fmt::format("{:>{}}", row[c], widths[c])
+                               : fmt::format("{:<{}}", row[c], widths[c]);
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        fmt::print("{}\n", line);
+    }
+}
+
+ProgressBar::ProgressBar(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+void ProgressBar::step(std::size_t done, std::size_t total, std::string_view label) {
+    if (quiet_) {
+        return;
+    }
+    if (!terminal_) {
+        fmt::print(stderr, "[{}/{}] {}\n", done, total, label);
+        return;
+    }
+    const std::size_t filled = total == 0 ? kBarWidth : kBarWidth * done / total;
+    fmt::print(stderr, "\r\x1b[K[{}{}] {}/{} {}", std::string(filled, '#'),
+               std::string(kBarWidth - filled, '.'), done, total, label);
+    std::fflush(stderr);
+    drawn_ = true;
+}
+
+ProgressBar::~ProgressBar() {
+    if (drawn_) {
+        fmt::print(stderr, "\r\x1b[K");
+    }
+}
+
+}  // namespace kiln::cli

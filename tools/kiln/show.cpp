@@ -1,0 +1,226 @@
+// kiln show: one specialisation, in full: its source, disassembly, key or metadata. Compiles it where the
+// cache has it not.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "cache/store.hpp"
+#include "tools/kiln/command.hpp"
+#include "tools/kiln/output.hpp"
+#include "tools/kiln/words.hpp"
+
+namespace kiln::cli {
+namespace {
+
+struct ShowOptions {
+    std::vector<std::string> words;
+    std::int64_t m = 0;
+    std::string target;
+    bool source = false, isa = false, key = false, meta = false;
+};
+
+// What there is to show, wherever it came from.
+struct Exhibit {
+    std::vector<compile::Header> files;  // constants.h, headers, the template; none for a bare cache entry
+    std::string key_digest;
+    std::string key_document;
+    std::string metadata;
+    std::string listing;
+    std::string origin;  // "compiled", "cache"
+};
+
+// The row's bucket for --m; without --m the only one.
+Result<const tables::Bucket*> choose_bucket(const tables::Row& row, const ShowOptions& options) {
+    if (options.m > 0) {
+        if (const auto* bucket = row.bucket_for(options.m)) {
+            return bucket;
+        }
+    } else if (row.buckets.size() == 1) {
+        return &row.buckets.front();
+    }
+    std::vector<std::int64_t> edges;
+    for (const auto& bucket : row.buckets) {
+        edges.push_back(bucket.max_m);
+    }
+    return fail(
+        ErrorCode::bad_input, Stage::configure,
+        fmt::format("expected --m between 1 and {}, which chooses a bucket (they end at {}), found {}",
+                    edges.back(), fmt::join(edges, ", "),
+                    options.m == 0 ? "none" : std::to_string(options.m)));
+}
+
+operators::Answer<Exhibit> build_exhibit(service::Service& service, const ShowOptions& options) {
+    const auto words = only_problem(options.words);
+    if (!words) {
+        return operators::failed(words.error());
+    }
+    const auto problem = operators::parse_problem(*words->op, words->fields);
+    if (!problem) {
+        return operators::failed(problem.error());
+    }
+    const auto row = service.select(*words->op, *problem, service.settings().target);
+    if (!row) {
+        return tl::unexpected(row.error());
+    }
+    const auto bucket = choose_bucket(**row, options);
+    if (!bucket) {
+        return operators::failed(bucket.error());
+    }
+    const auto specialisation = service.specialise(**row, **bucket);
+    if (!specialisation) {
+        return operators::failed(specialisation.error());
+    }
+    Exhibit exhibit;
+    exhibit.files = specialisation->request.headers;
+    exhibit.files.push_back({specialisation->request.name, specialisation->request.source});
+    if (options.source) {
+        return exhibit;  // needs no compiler
+    }
+    const auto artifact = service.obtain(*specialisation);
+    if (!artifact) {
+        return operators::failed(artifact.error());
+    }
+    exhibit.key_digest = (*artifact)->key_digest;
+    exhibit.key_document = (*artifact)->key_document;
+    exhibit.metadata = (*artifact)->metadata;
+    exhibit.listing = (*artifact)->listing;
+    exhibit.origin = service::to_text((*artifact)->source);
+    return exhibit;
+}
+
+bool is_key_prefix(const std::vector<std::string>& words) {
+    return words.size() == 1 && words[0].size() >= 4 && words[0].size() <= 64 &&
+           words[0].find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// An entry by the beginning of its key, as `kiln ls` prints it.
+Result<Exhibit> find_exhibit(service::Service& service, const std::string& prefix) {
+    const auto* store = service.builder().store();
+    if (store == nullptr) {
+        return fail(ErrorCode::environment, Stage::cache, "no cache folder can be used here");
+    }
+    auto summaries = store->list();
+    if (!summaries) {
+        return fail(summaries);
+    }
+    std::erase_if(*summaries, [&](const auto& summary) { return !summary.key.hex().starts_with(prefix); });
+    if (summaries->size() != 1) {
+        return fail(ErrorCode::not_found, Stage::cache,
+                    fmt::format("expected one entry whose key begins with {}, found {} in {}", prefix,
+                                summaries->size(), store->folder().string()));
+    }
+    auto stored = store->read(summaries->front());
+    if (!stored) {
+        return fail(stored);
+    }
+    Exhibit exhibit;
+    exhibit.key_digest = stored->key.digest().hex();
+    exhibit.key_document = stored->key.document();
+    exhibit.metadata = std::move(stored->entry.metadata);
+    exhibit.listing = std::move(stored->entry.listing);
+    exhibit.origin = "cache";
+    return exhibit;
+}
+
+void print(const Exhibit& exhibit, const ShowOptions& options) {
+    if (options.source) {
+        for (const auto& file : exhibit.files) {
+            fmt::print("// ---- {}\n{}{}", file.name, file.text, file.text.ends_with('\n') ? "" : "\n");
+        }
+    } else if (options.isa) {
+        fmt::print("{}", exhibit.listing);
+    } else if (options.key) {
+        fmt::print("{}\n{}\n", exhibit.key_digest, Json::parse(exhibit.key_document).dump(2));
+    } else {
+        fmt::print("{}\n", Json::parse(exhibit.metadata).dump(2));
+    }
+}
+
+Json to_json(const Exhibit& exhibit, const ShowOptions& options) {
+    Json document = Json::object();
+    const bool all = !options.source && !options.isa && !options.key && !options.meta;
+    if ((all || options.source) && !exhibit.files.empty()) {
+        Json files = Json::array();
+        for (const auto& file : exhibit.files) {
+            files.push_back({{"name", file.name}, {"text", file.text}});
+        }
+        document["source"] = files;
+    }
+    if (all || options.isa) {
+        document["isa"] = exhibit.listing;
+    }
+    if (all || options.key) {
+        document["key"] = {{"digest", exhibit.key_digest}, {"document", Json::parse(exhibit.key_document)}};
+    }
+    if (all || options.meta) {
+        document["meta"] = Json::parse(exhibit.metadata);
+    }
+    if (!exhibit.origin.empty()) {
+        document["origin"] = exhibit.origin;
+    }
+    return document;
+}
+
+ExitCode show(const ShowOptions& options, const CommonOptions& common) {
+    service::Overrides overrides;
+    if (!options.target.empty()) {
+        overrides.target = options.target;
+    }
+    auto opened = open_service(common, overrides);
+    if (!opened) {
+        return report(opened.error(), common);
+    }
+    Exhibit exhibit;
+    if (is_key_prefix(options.words)) {
+        if (options.source) {
+            return report(Error{ErrorCode::bad_input, Stage::configure,
+                                "--source needs a problem: a cache entry holds digests of its sources only"},
+                          common);
+        }
+        auto found = find_exhibit(**opened, options.words.front());
+        if (!found) {
+            return report(found.error(), common);
+        }
+        exhibit = std::move(*found);
+    } else {
+        auto built = build_exhibit(**opened, options);
+        if (!built) {
+            return report(built.error(), common);
+        }
+        exhibit = std::move(*built);
+    }
+    if (common.json) {
+        print_json(to_json(exhibit, options));
+    } else {
+        print(exhibit, options);
+    }
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Invocation& invocation) {
+    auto* command =
+        app.add_subcommand("show", "print one specialisation: metadata, source, disassembly or key");
+    auto options = std::make_shared<ShowOptions>();
+    command->add_option("what", options->words, "OPERATOR key=value..., or the beginning of a key (kiln ls)")
+        ->required();
+    command->add_option("--m", options->m, "chooses the bucket; not needed where there is one")
+        ->check(CLI::PositiveNumber);
+    command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
+    auto* parts = command->add_option_group("part");
+    parts->add_flag("--source", options->source,
+                    "the template, what it includes, and the generated constants.h");
+    parts->add_flag("--isa", options->isa, "the disassembly");
+    parts->add_flag("--key", options->key, "the key document and its digest");
+    parts->add_flag("--meta", options->meta, "registers, LDS, spills, arguments (the default)");
+    parts->require_option(0, 1);
+    command->callback([&invocation, options] {
+        invocation.run = [&invocation, options] { return show(*options, invocation.common); };
+    });
+}
+
+}  // namespace kiln::cli

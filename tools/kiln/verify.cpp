@@ -1,0 +1,297 @@
+// kiln verify: runs specialisations on a device and compares with the float64 reference.
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "runtime/service/trial.hpp"
+#include "tools/kiln/command.hpp"
+#include "tools/kiln/output.hpp"
+#include "tools/kiln/words.hpp"
+
+namespace kiln::cli {
+namespace {
+
+struct VerifyOptions {
+    std::vector<std::string> words;
+    std::vector<std::int64_t> m;
+    std::string target;
+    std::uint64_t seed = 1;
+    int ordinal = 0;
+};
+
+// One problem at one M: a result, or why there is none.
+struct Case {
+    const operators::Operator* op = nullptr;
+    operators::Problem problem;
+    std::int64_t m = 0;  // 0 when the problem as a whole was refused
+    std::optional<service::TrialResult> result;
+    std::string template_id;
+    std::string source;
+    std::optional<operators::Refusal> refusal;
+
+    [[nodiscard]] bool passed() const { return result && result->passed; }
+    [[nodiscard]] bool declined() const { return refusal && refusal->decline != 0; }
+};
+
+struct Tally {
+    std::size_t passed = 0, failed = 0, declined = 0;
+};
+
+Tally count(const std::vector<Case>& cases) {
+    Tally tally;
+    for (const auto& one : cases) {
+        ++(one.passed() ? tally.passed : one.declined() ? tally.declined : tally.failed);
+    }
+    return tally;
+}
+
+// M = 1, both edges of every bucket, and a value in its middle.
+std::vector<std::int64_t> interesting_m(const service::Plan& plan) {
+    std::set<std::int64_t> values{1};
+    std::int64_t first = 1;
+    for (const auto& bucket : plan.buckets()) {
+        values.insert({first, first + (bucket.max_m - first) / 2, bucket.max_m});
+        first = bucket.max_m + 1;
+    }
+    return {values.begin(), values.end()};
+}
+
+struct Subject {
+    const operators::Operator* op = nullptr;
+    operators::Problem problem;
+
+    friend bool operator==(const Subject&, const Subject&) = default;
+};
+
+// The problems of the rows that the filters select for the device; a problem that is written out in full and
+// has no row stays in the list, so that its decline is seen.
+std::vector<Subject> select_problems(const service::Service& service,
+                                     const std::vector<service::WarmFilter>& filters) {
+    std::vector<Subject> subjects;
+    const auto add = [&](Subject subject) {
+        if (std::ranges::find(subjects, subject) == subjects.end()) {
+            subjects.push_back(std::move(subject));
+        }
+    };
+    for (const auto& filter : filters) {
+        const auto rows = service.rows(filter);
+        for (const auto* row : rows) {
+            add({operators::find_operator(row->operator_name), row->problem});
+        }
+        if (rows.empty() && filter.op != nullptr) {
+            if (auto whole = operators::complete(*filter.op, filter.problem)) {
+                add({filter.op, std::move(*whole)});
+            }
+        }
+    }
+    return subjects;
+}
+
+// Runs every M of one problem and appends a case for each.
+void verify_problem(service::Service& service, const Subject& subject, const VerifyOptions& options,
+                    ProgressBar& progress, std::vector<Case>& cases) {
+    const Case blank{subject.op, subject.problem, 0, {}, {}, {}, {}};
+    const auto refuse = [&](operators::Refusal refusal) {
+        cases.push_back(blank);
+        cases.back().refusal = std::move(refusal);
+    };
+    const auto plan = service.prepare(options.ordinal, *subject.op, subject.problem);
+    if (!plan) {
+        return refuse(plan.error());
+    }
+    const auto values = options.m.empty() ? interesting_m(**plan) : options.m;
+    const auto label =
+        fmt::format("{} {}", subject.op->name(), operators::format_problem(*subject.op, subject.problem));
+    std::unique_ptr<service::Trial> trial;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        progress.step(i, values.size(), fmt::format("{} M={}", label, values[i]));
+        auto one = blank;
+        one.m = values[i];
+        const auto* bucket = (*plan)->bucket_for(values[i]);
+        if (bucket == nullptr) {
+            one.refusal = {KILN_DECLINE_M_TOO_LARGE,
+                           {ErrorCode::invalid_argument, Stage::launch,
+                            fmt::format("M = {}, the row ends at {}", values[i], (*plan)->max_m())}};
+            cases.push_back(std::move(one));
+            continue;
+        }
+        if (trial == nullptr) {
+            const auto largest = std::min(*std::ranges::max_element(values), (*plan)->max_m());
+            auto made = service::Trial::create(*plan, largest, options.seed);
+            if (!made) {
+                return refuse({0, made.error()});
+            }
+            trial = std::move(*made);
+        }
+        one.template_id = bucket->template_id;
+        one.source = service::to_text(bucket->source);
+        if (auto result = trial->run(values[i])) {
+            one.result = std::move(*result);
+        } else {
+            one.refusal = {0, result.error()};
+        }
+        cases.push_back(std::move(one));
+    }
+}
+
+Json describe(const Case& one) {
+    Json object = {{"operator", one.op->name()}, {"problem", to_json(one.problem)}};
+    object["m"] = one.m == 0 ? Json() : Json(one.m);
+    if (one.refusal) {
+        object["outcome"] = one.declined() ? "declined" : "failed";
+        object[one.declined() ? "declined" : "failure"] =
+            one.declined() ? to_json(*one.refusal) : to_json(one.refusal->error);
+    }
+    if (!one.template_id.empty()) {
+        object["template"] = one.template_id;
+        object["source"] = one.source;
+    }
+    if (one.result) {
+        object["outcome"] = one.passed() ? "passed" : "failed";
+        object["kernel"] = one.result->bucket->kernel_name;
+        object["error"] = one.result->error;
+        object["bound"] = one.result->bound;
+        object["remark"] = one.result->remark;
+        if (one.result->counts) {
+            object["counts"] = to_json(*one.result->counts);
+        }
+        if (one.result->microseconds) {
+            object["microseconds"] = *one.result->microseconds;
+        }
+    }
+    return object;
+}
+
+void print_table(const std::vector<Case>& cases, bool simulated) {
+    std::vector<std::string> header = {"operator", "problem", "M", "from", "error", "bound", ""};
+    const auto cost_columns =
+        simulated ? std::vector<std::string>{"instructions", "valu", "mfma", "read", "written"}
+                  : std::vector<std::string>{"us"};
+    header.insert(header.end(), cost_columns.begin(), cost_columns.end());
+    TextTable table(header);
+    for (const auto& one : cases) {
+        std::vector<std::string> row = {std::string(one.op->name()),
+                                        operators::format_problem(*one.op, one.problem),
+                                        one.m == 0 ? "all" : std::to_string(one.m), one.source};
+        if (one.result) {
+            row.insert(row.end(), {fmt::format("{:.2g}", one.result->error),
+                                   fmt::format("{:g}", one.result->bound), one.passed() ? "ok" : "FAILED"});
+            if (one.result->counts) {
+                const auto& counts = *one.result->counts;
+                row.insert(row.end(), {short_count(counts.instructions), short_count(counts.valu),
+                                       short_count(counts.mfma), short_bytes(counts.global_bytes_read),
+                                       short_bytes(counts.global_bytes_written)});
+            } else if (one.result->microseconds) {
+                row.push_back(fmt::format("{:.2f}", *one.result->microseconds));
+            }
+        } else {
+            row.insert(row.end(), {"", "", one.declined() ? "declined" : "FAILED"});
+        }
+        row.resize(header.size());
+        table.add(std::move(row));
+    }
+    table.print();
+}
+
+ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
+    const auto words = split_words(options.words);
+    if (!words) {
+        return report(words.error(), common);
+    }
+    service::Overrides overrides;
+    if (!words->tables.empty()) {
+        overrides.shapes_path = shapes_path(*words);
+    }
+    auto opened = open_service(common, overrides);
+    if (!opened) {
+        return report(opened.error(), common);
+    }
+    auto& service = **opened;
+    const auto device = service.device(options.ordinal);
+    if (!device) {
+        return report(device.error(), common);
+    }
+    const auto& info = (*device)->info();
+    const auto filters = make_filters(*words, options.target.empty() ? info.target : options.target);
+    if (!filters) {
+        return report(filters.error(), common);
+    }
+    const auto subjects = select_problems(service, *filters);
+    if (subjects.empty()) {
+        return report(
+            Error{ErrorCode::not_found, Stage::table,
+                  fmt::format("no row of the shape tables for {} is what was asked for", info.target)},
+            common);
+    }
+
+    std::vector<Case> cases;
+    {
+        ProgressBar progress(common.json);
+        for (const auto& subject : subjects) {
+            verify_problem(service, subject, options, progress, cases);
+        }
+    }
+    const auto tally = count(cases);
+    const auto statistics = service.statistics();
+    for (const auto& one : cases) {
+        if (one.refusal) {
+            print_diagnostic(fmt::format("{} {}{}: {}{}", one.op->name(),
+                                         operators::format_problem(*one.op, one.problem),
+                                         one.m == 0 ? "" : fmt::format(" M={}", one.m),
+                                         one.declined() ? "declined: " : "", one.refusal->error.message));
+        } else if (!one.passed()) {
+            print_diagnostic(fmt::format("{} {} M={}: {}", one.op->name(),
+                                         operators::format_problem(*one.op, one.problem), one.m,
+                                         one.result->remark));
+        }
+    }
+    if (common.json) {
+        Json listed = Json::array();
+        for (const auto& one : cases) {
+            listed.push_back(describe(one));
+        }
+        print_json({{"summary",
+                     {{"passed", tally.passed},
+                      {"failed", tally.failed},
+                      {"declined", tally.declined},
+                      {"compiled", statistics.compiles}}},
+                    {"device", {{"name", info.name}, {"target", info.target}, {"simulated", info.simulated}}},
+                    {"seed", options.seed},
+                    {"cases", listed}});
+    } else {
+        fmt::print("device {}: {}, {}; inputs from seed {}\n\n", options.ordinal, info.name, info.target,
+                   options.seed);
+        print_table(cases, info.simulated);
+        fmt::print("\npassed {}, failed {}, declined {}; compiled {}\n", tally.passed, tally.failed,
+                   tally.declined, statistics.compiles);
+    }
+    // A run that checked nothing at all has not passed.
+    return tally.failed > 0 || tally.passed == 0 ? ExitCode::check_failed : ExitCode::ok;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Invocation& invocation) {
+    auto* command =
+        app.add_subcommand("verify", "run kernels on a device and compare with a float64 reference");
+    auto options = std::make_shared<VerifyOptions>();
+    command->add_option("what", options->words,
+                        "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
+    command
+        ->add_option("--m", options->m,
+                     "values of M, ',' between; 1, the edges and the middle of every bucket when left out")
+        ->delimiter(',')
+        ->check(CLI::PositiveNumber);
+    command->add_option("--target", options->target,
+                        "only rows that serve this target; the device's when left out");
+    command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
+    command->add_option("--ordinal", options->ordinal, "which device")->capture_default_str();
+    command->callback([&invocation, options] {
+        invocation.run = [&invocation, options] { return verify(*options, invocation.common); };
+    });
+}
+
+}  // namespace kiln::cli
