@@ -269,9 +269,9 @@ std::vector<fs::path> simulator_candidates() {
     const fs::path self = fs::canonical(in_program ? "/proc/self/exe" : map->l_name, error);
     const fs::path folder = self.parent_path();
     std::vector<fs::path> candidates;
-    for (const fs::path& place : {folder / "kiln", folder, folder.parent_path() / KILN_INSTALL_LIBDIR / "kiln",
-                                  folder.parent_path() / "lib" / "kiln",
-                                  folder.parent_path().parent_path() / "lib" / "kiln"}) {
+    for (const fs::path& place :
+         {folder / "kiln", folder, folder.parent_path() / KILN_INSTALL_LIBDIR / "kiln",
+          folder.parent_path() / "lib" / "kiln", folder.parent_path().parent_path() / "lib" / "kiln"}) {
         candidates.push_back(place / "sim" / "libamdhip64.so.7");
     }
     return candidates;

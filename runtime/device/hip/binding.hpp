@@ -41,8 +41,8 @@ struct Library {
 // Full paths of the libamdhip64 copies that the process holds now.
 [[nodiscard]] std::vector<std::filesystem::path> loaded_copies();
 
-// Where the look-alike is looked for, in order: the folder sim of kiln's private folder, seen from the file that holds this
-// code: from libkiln, from a program in bin/, from a program of the build tree.
+// Where the look-alike is looked for, in order: the folder sim of kiln's private folder, seen from the file
+// that holds this code: from libkiln, from a program in bin/, from a program of the build tree.
 [[nodiscard]] std::vector<std::filesystem::path> simulator_candidates();
 
 }  // namespace kiln::device::hip

@@ -1,0 +1,49 @@
+// What the simulator offers besides HIP: sim_abi.h.
+#include "runtime/sim/hip/entry.hpp"
+
+using namespace kiln::sim::hip;
+
+KILN_EXPORT int kiln_sim_configure(const kiln_sim_config* config) {
+    ThreadState& thread = this_thread();
+    return static_cast<int>(
+        note(thread, config != nullptr ? Runtime::configure(*config) : hipErrorInvalidValue));
+}
+
+KILN_EXPORT int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {
+    return static_cast<int>(enter([&](ThreadState&, Runtime& runtime) {
+        if (counts == nullptr || counts->struct_bytes != sizeof *counts) {
+            return hipErrorInvalidValue;
+        }
+        if (!runtime.valid(device)) {
+            return hipErrorInvalidDevice;
+        }
+        const auto taken = runtime.device(device).take_counts();
+        *counts = {.struct_bytes = sizeof *counts,
+                   .instructions = taken.instructions,
+                   .valu = taken.valu,
+                   .mfma = taken.mfma,
+                   .salu = taken.salu,
+                   .smem = taken.smem,
+                   .vmem = taken.vmem,
+                   .lds = taken.lds,
+                   .global_bytes_read = taken.global_bytes_read,
+                   .global_bytes_written = taken.global_bytes_written,
+                   .scalar_bytes_read = taken.scalar_bytes_read,
+                   .lds_bytes_read = taken.lds_bytes_read,
+                   .lds_bytes_written = taken.lds_bytes_written,
+                   .work_groups = taken.work_groups,
+                   .waves = taken.waves};
+        return hipSuccess;
+    }));
+}
+
+KILN_EXPORT const char* kiln_sim_last_fault(int device) {
+    ThreadState& thread = this_thread();
+    Runtime& runtime = Runtime::get();
+    thread.fault = runtime.valid(device) ? runtime.device(device).fault_message() : "";
+    return thread.fault.c_str();
+}
+
+KILN_EXPORT const char* kiln_sim_last_message() {
+    return this_thread().message.c_str();
+}

@@ -1,0 +1,18 @@
+// Where the simulator gets a code object's disassembly: from the cache, else from the compile worker.
+#pragma once
+
+#include <string>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+
+namespace kiln::sim::hip {
+
+// The listing (compile/listing.hpp) of a code object. Kept in the store (KILN_CACHE_DIR, else the default
+// folder) under
+//   request {"kind": "listing", "schema": 1, "code_object_sha256": "..."}   build: the compiler's identity
+// so that a worker disassembles each code object once. A store that can not be opened is done without. Thread
+// safe.
+[[nodiscard]] Result<std::string> listing_of(ByteView code_object);
+
+}  // namespace kiln::sim::hip

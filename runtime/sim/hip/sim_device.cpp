@@ -1,0 +1,63 @@
+#include "runtime/sim/hip/sim_device.hpp"
+
+#include <utility>
+
+namespace kiln::sim::hip {
+namespace {
+
+void add(device::ExecutionCounts& sum, const device::ExecutionCounts& counts) {
+    sum.instructions += counts.instructions;
+    sum.valu += counts.valu;
+    sum.mfma += counts.mfma;
+    sum.salu += counts.salu;
+    sum.smem += counts.smem;
+    sum.vmem += counts.vmem;
+    sum.lds += counts.lds;
+    sum.global_bytes_read += counts.global_bytes_read;
+    sum.global_bytes_written += counts.global_bytes_written;
+    sum.scalar_bytes_read += counts.scalar_bytes_read;
+    sum.lds_bytes_read += counts.lds_bytes_read;
+    sum.lds_bytes_written += counts.lds_bytes_written;
+    sum.work_groups += counts.work_groups;
+    sum.waves += counts.waves;
+}
+
+}  // namespace
+
+void SimDevice::run(const Dispatch& dispatch) {
+    auto counts = sim::run(dispatch, memory_, machine_);
+    if (!counts) {
+        // HIP tells an access to nothing from every other fault.
+        const bool access = counts.error().message.find("outside every allocation") != std::string::npos;
+        fail(access ? hipErrorIllegalAddress : hipErrorLaunchFailure, std::move(counts.error().message));
+        return;
+    }
+    const std::scoped_lock lock(mutex_);
+    add(counts_, *counts);
+}
+
+void SimDevice::fail(hipError_t error, std::string message) {
+    const std::scoped_lock lock(mutex_);
+    if (fault_.load(std::memory_order_relaxed) == hipSuccess) {
+        fault_message_ = std::move(message);
+        fault_.store(error, std::memory_order_release);
+    }
+}
+
+std::string SimDevice::fault_message() const {
+    const std::scoped_lock lock(mutex_);
+    return fault_message_;
+}
+
+void SimDevice::reset_fault() {
+    const std::scoped_lock lock(mutex_);
+    fault_message_.clear();
+    fault_.store(hipSuccess, std::memory_order_release);
+}
+
+device::ExecutionCounts SimDevice::take_counts() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(counts_, {});
+}
+
+}  // namespace kiln::sim::hip
