@@ -1,0 +1,102 @@
+// Opening a service and preparing every problem of the shipped tables from a warm cache: what an engine waits
+// for when it starts. Each iteration is a fresh process, since the first look at the toolchain's files is
+// part of it.
+
+#include <benchmark/benchmark.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/bench/scratch_folder.hpp"
+#include "tools/bench/service_setup.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Sample {
+    double seconds = 0;
+    std::uint64_t plans = 0;
+    std::uint64_t code_objects = 0;
+};
+
+Sample open_and_prepare(const kiln::service::Overrides& overrides) {
+    const auto start = Clock::now();
+    auto service = kiln::bench::value_or_exit(kiln::service::Service::open(overrides));
+    Sample sample;
+    for (const auto* row : service->rows({})) {
+        const auto* op = kiln::operators::find_operator(row->operator_name);
+        const auto plan = service->prepare(0, *op, row->problem);
+        if (!plan) {
+            std::fprintf(stderr, "benchmark: %s\n", plan.error().error.message.c_str());
+            std::_Exit(3);
+        }
+        ++sample.plans;
+    }
+    sample.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    sample.code_objects = service->statistics().loads;
+    return sample;
+}
+
+// In a child, so that nothing is memoised; the sample comes back through a pipe.
+Sample in_fresh_process(const kiln::service::Overrides& overrides) {
+    int ends[2];
+    if (pipe(ends) != 0) {
+        std::exit(3);
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        const auto sample = open_and_prepare(overrides);
+        std::_Exit(write(ends[1], &sample, sizeof(sample)) == sizeof(sample) ? 0 : 3);
+    }
+    Sample sample;
+    const bool read_all = read(ends[0], &sample, sizeof(sample)) == sizeof(sample);
+    int status = 0;
+    waitpid(child, &status, 0);
+    close(ends[0]);
+    close(ends[1]);
+    if (!read_all || status != 0) {
+        std::exit(3);
+    }
+    return sample;
+}
+
+// A cache that holds everything, made once, and a worker that leaves a mark if it is ever started.
+struct WarmCache {
+    kiln::bench::ScratchFolder scratch;
+    kiln::service::Overrides overrides =
+        kiln::bench::overrides_for(scratch.path() / "cache", KILN_DRIVER_DOUBLE);
+    std::filesystem::path mark = scratch.path() / "worker-was-started";
+
+    WarmCache() {
+        kiln::bench::warm(*kiln::bench::value_or_exit(kiln::service::Service::open(overrides)));
+        const auto trap = scratch.path() / "trap";
+        std::ofstream(trap) << "#!/bin/sh\ntouch '" << mark.string() << "'\n";
+        std::filesystem::permissions(trap, std::filesystem::perms::owner_all);
+        overrides.worker = trap.string();
+    }
+};
+
+void OpenAndPrepareAll(benchmark::State& state) {
+    static const WarmCache cache;
+    Sample sample;
+    for (auto _ : state) {
+        sample = in_fresh_process(cache.overrides);
+        state.SetIterationTime(sample.seconds);
+    }
+    state.counters["plans"] = static_cast<double>(sample.plans);
+    state.counters["code_objects"] = static_cast<double>(sample.code_objects);
+    state.counters["workers_started"] = std::filesystem::exists(cache.mark) ? 1 : 0;
+}
+BENCHMARK(OpenAndPrepareAll)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->Repetitions(9)
+    ->ReportAggregatesOnly();
+
+}  // namespace
+
+BENCHMARK_MAIN();
