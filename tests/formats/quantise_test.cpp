@@ -83,3 +83,26 @@ TEST_CASE("quantise 1x128: each byte is the nearest code of x / scale, whatever 
         CHECK(std::fabs(ratio - encoded) <= std::max(std::fabs(ratio) * 0x1.0001p-4, 0x1.0001p-10));
     }
 }
+
+TEST_CASE("quantise 1x128: the order of the operations is part of the format") {
+    // Values next to a tie, worked out with another program's float32: x * (448 / amax) would give the next
+    // code.
+    struct Golden {
+        Bf16Bits amax, x;
+        std::uint8_t code;
+    };
+    for (const Golden& golden : {Golden{0x3f9a, 0x3c51, 0x49},
+                                 {0x3fa8, 0x3c0a, 0x43},
+                                 {0x3fb6, 0x3c77, 0x49},
+                                 {0x3fc4, 0x3c05, 0x41},
+                                 {0x3fcc, 0x3c19, 0x42},
+                                 {0x3fd0, 0x3c1c, 0x42}}) {
+        Group x{};
+        x[3] = golden.amax;
+        x[100] = golden.x;
+        x[101] = static_cast<Bf16Bits>(golden.x | 0x8000);
+        const Quantised result = quantise(x);
+        CHECK(result.q[100] == golden.code);
+        CHECK(result.q[101] == (golden.code | 0x80));
+    }
+}
