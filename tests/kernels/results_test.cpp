@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/formats/bf16.hpp"
+#include "runtime/formats/e4m3.hpp"
+#include "runtime/formats/quantise.hpp"
+#include "runtime/formats/weight_layout.hpp"
 #include "runtime/operators/linear_reference.hpp"
 #include "shipped.hpp"
 #include "simulator.hpp"
@@ -80,6 +84,50 @@ TEST_CASE("results: every way to lay out the work gives the same numbers") {
             CHECK(comparison.differing <=
                   2 + static_cast<std::size_t>(2e-3 * static_cast<double>(comparison.outputs)));
             CHECK(run.past_end_untouched);
+        }
+    }
+}
+
+TEST_CASE("results: one-hot weights and unit scales show the quantiser's bytes, bit for bit") {
+    const std::int64_t n = 512, k = 512;
+    const auto device = open_simulator();
+    std::vector<operators::Specialisation> wanted;
+    for (const auto& [max_m, lane_rows] : {std::pair{4, 4}, std::pair{8, 8}, std::pair{32, 16}}) {
+        wanted.push_back(specialise_linear(
+            n, k, max_m, {{"tiles_n", 2}, {"waves", 2}, {"lane_rows", lane_rows}, {"blocks_ahead", 2}}));
+    }
+    constexpr std::uint8_t kOne = 0x38;
+    for (const Built& built : build(std::move(wanted))) {
+        const std::int64_t m = built.specialisation.bucket.max_m;
+        const std::uint64_t seed = 60;
+        CAPTURE(m);
+        CAPTURE(seed);
+        auto arrays = operators::make_linear_case(m, n, k, seed);
+        for (std::int64_t i = 0; i < 128;
+             ++i) {  // every magnitude of a binade, for ties; below it, down to nothing
+            arrays.x[static_cast<std::size_t>(i)] =
+                static_cast<std::uint16_t>(0x4300 + (i % 2 == 0 ? i : -64 * i));
+        }
+        arrays.w.assign(static_cast<std::size_t>(n * k), 0);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+            arrays.w[formats::l1_offset(i, i, static_cast<std::size_t>(k))] = kOne;
+        }
+        std::fill(arrays.w_scale.begin(), arrays.w_scale.end(), 1.0F);
+
+        const auto run = LoadedCase(*device, arrays).run(built, m);
+        std::vector<std::uint8_t> q(static_cast<std::size_t>(k));
+        std::vector<float> scales(static_cast<std::size_t>(k / 128));
+        for (std::int64_t row = 0; row < m; ++row) {
+            formats::quantise_1x128({arrays.x.data() + row * arrays.ldx, static_cast<std::size_t>(k)}, q,
+                                    scales);
+            for (std::int64_t i = 0; i < n; ++i) {
+                const auto at = static_cast<std::size_t>(i);
+                // A sum of products starts from +0, so no output is -0.
+                const float expected = formats::e4m3_to_float(q[at]) * scales[at / 128] + 0.0F;
+                CAPTURE(row);
+                CAPTURE(i);
+                REQUIRE(run.out[static_cast<std::size_t>(row * n + i)] == formats::float_to_bf16(expected));
+            }
         }
     }
 }
