@@ -66,12 +66,13 @@ Result<void> collect(const std::string& name, const std::string& text, const Sou
     return {};
 }
 
-std::string request_document(const Specialisation& specialisation) {
+std::string request_document(const Specialisation& specialisation, const TemplateSource& source) {
     const compile::CompileRequest& request = specialisation.request;
     nlohmann::json headers = nlohmann::json::object();
-    for (const compile::Header& header : request.headers) {
-        headers[header.name] = sha256(header.text).hex();
+    for (const TemplateSource::Header& header : source.headers) {
+        headers[header.file.name] = header.digest;
     }
+    headers[kConstantsName] = sha256(request.headers.back().text).hex();
     nlohmann::json constants = nlohmann::json::object();
     for (const auto& [name, value] :
          specialisation.source_template->constants(specialisation.problem, specialisation.bucket)) {
@@ -85,7 +86,7 @@ std::string request_document(const Specialisation& specialisation) {
         {"schema", kRequestSchema},
         {"operator", specialisation.op->name()},
         {"template", specialisation.source_template->id()},
-        {"source", sha256(request.source).hex()},
+        {"source", source.digest},
         {"headers", std::move(headers)},
         {"constants", std::move(constants)},
         {"kernel", specialisation.kernel_name},
@@ -116,21 +117,34 @@ std::string constants_header(const Template& source_template, const Problem& pro
     return text;
 }
 
-Result<std::vector<compile::Header>> included_headers(const std::string& name, const std::string& text,
-                                                      const SourceLookup& lookup) {
-    std::map<std::string, std::string> found;
-    if (Result<void> collected = collect(name, text, lookup, found); !collected) {
+Result<TemplateSource> read_template(std::string_view template_id, const tables::Target& target,
+                                     const SourceLookup& lookup) {
+    TemplateSource source;
+    source.name = template_path(template_id, target);
+    Result<std::optional<std::string>> text = lookup(source.name);
+    if (!text) {
+        return fail(text);
+    }
+    if (!text->has_value()) {
+        return fail(ErrorCode::not_found, Stage::compile,
+                    fmt::format("the template {} has no source for {}: {} is no file of the kernel sources",
+                                template_id, target.processor, source.name));
+    }
+    source.text = std::move(**text);
+    source.digest = sha256(source.text).hex();
+    std::map<std::string, std::string> headers;
+    if (Result<void> collected = collect(source.name, source.text, lookup, headers); !collected) {
         return fail(collected);
     }
-    std::vector<compile::Header> headers;
-    for (auto& [header, header_text] : found) {
-        headers.push_back({header, std::move(header_text)});
+    for (auto& [name, header] : headers) {
+        std::string digest = sha256(header).hex();
+        source.headers.push_back({{name, std::move(header)}, std::move(digest)});
     }
-    return headers;
+    return source;
 }
 
 Result<Specialisation> specialise(const Operator& op, const Problem& problem, const Bucket& bucket,
-                                  const tables::Target& target, const SourceLookup& lookup) {
+                                  const tables::Target& target, const TemplateSource& source) {
     Specialisation result;
     result.op = &op;
     result.source_template = op.find_template(bucket.template_id);
@@ -144,28 +158,23 @@ Result<Specialisation> specialise(const Operator& op, const Problem& problem, co
     result.kernel_name = result.source_template->kernel_name(problem, bucket);
 
     compile::CompileRequest& request = result.request;
-    request.name = template_path(bucket.template_id, target);
-    Result<std::optional<std::string>> source = lookup(request.name);
-    if (!source) {
-        return fail(source);
+    request.name = source.name;
+    request.source = source.text;
+    for (const TemplateSource::Header& header : source.headers) {
+        request.headers.push_back(header.file);
     }
-    if (!source->has_value()) {
-        return fail(ErrorCode::not_found, Stage::compile,
-                    fmt::format("the template {} has no source for {}: {} is no file of the kernel sources",
-                                bucket.template_id, target.processor, request.name));
-    }
-    request.source = std::move(**source);
-    Result<std::vector<compile::Header>> headers = included_headers(request.name, request.source, lookup);
-    if (!headers) {
-        return fail(headers);
-    }
-    request.headers = *std::move(headers);
     request.headers.push_back(
         {std::string(kConstantsName), constants_header(*result.source_template, problem, bucket)});
     request.target = target.text();
     request.options = result.source_template->options();
-    result.request_document = request_document(result);
+    result.request_document = request_document(result, source);
     return result;
+}
+
+Result<Specialisation> specialise(const Operator& op, const Problem& problem, const Bucket& bucket,
+                                  const tables::Target& target, const SourceLookup& lookup) {
+    Result<TemplateSource> source = read_template(bucket.template_id, target, lookup);
+    return source ? specialise(op, problem, bucket, target, *source) : Result<Specialisation>(fail(source));
 }
 
 }  // namespace kiln::operators

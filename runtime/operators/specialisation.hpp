@@ -18,6 +18,19 @@ namespace kiln::operators {
 // as one specialisation is made.
 using SourceLookup = std::function<Result<std::optional<std::string>>(std::string_view path)>;
 
+// A template's text with every header that it reaches, and their digests: the same for every specialisation
+// of it.
+struct TemplateSource {
+    std::string name;  // "linear/small_m.gfx950.hip"
+    std::string text;
+    std::string digest;  // SHA-256 of the text, hexadecimal
+    struct Header {
+        compile::Header file;
+        std::string digest;
+    };
+    std::vector<Header> headers;  // ascending by name
+};
+
 struct Specialisation {
     const Operator* op = nullptr;
     const Template* source_template = nullptr;
@@ -38,14 +51,17 @@ struct Specialisation {
 [[nodiscard]] std::string constants_header(const Template& source_template, const Problem& problem,
                                            const Bucket& bucket);
 
-// The headers that `text` includes by #include "...", and those that they include, each once, ascending by
-// name. constants.h is generated, hence not looked up. not_found names the file and line of an include that
-// leads nowhere.
-[[nodiscard]] Result<std::vector<compile::Header>> included_headers(const std::string& name,
-                                                                    const std::string& text,
-                                                                    const SourceLookup& lookup);
+// The template's file for the target, the headers that it includes by #include "...", and those that they
+// include, each once. constants.h is generated, hence not looked up. not_found names the template without a
+// file for the target, or the file and line of an include that leads nowhere.
+[[nodiscard]] Result<TemplateSource> read_template(std::string_view template_id, const tables::Target& target,
+                                                   const SourceLookup& lookup);
 
-// Requires a bucket that the template's check() accepts.
+// Requires a bucket that the template's check() accepts, and the source of that template for that target.
+[[nodiscard]] Result<Specialisation> specialise(const Operator& op, const Problem& problem,
+                                                const Bucket& bucket, const tables::Target& target,
+                                                const TemplateSource& source);
+// Both in one, for a single specialisation.
 [[nodiscard]] Result<Specialisation> specialise(const Operator& op, const Problem& problem,
                                                 const Bucket& bucket, const tables::Target& target,
                                                 const SourceLookup& lookup);

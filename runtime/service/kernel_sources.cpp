@@ -1,5 +1,7 @@
 #include "runtime/service/kernel_sources.hpp"
 
+#include <utility>
+
 #include "base/file.hpp"
 #include "runtime/embedded/embedded.hpp"
 
@@ -19,6 +21,25 @@ Result<std::optional<std::string>> KernelSources::find(std::string_view path) co
         return std::optional(std::string(file->text));
     }
     return std::optional<std::string>();
+}
+
+Result<std::shared_ptr<const operators::TemplateSource>> KernelSources::read(
+    std::string_view template_id, const tables::Target& target) const {
+    const std::string path = operators::template_path(template_id, target);
+    const std::lock_guard lock(mutex_);
+    if (const auto known = carried_.find(path); known != carried_.end()) {
+        return known->second;
+    }
+    Result<operators::TemplateSource> source =
+        operators::read_template(template_id, target, [this](std::string_view name) { return find(name); });
+    if (!source) {
+        return fail(source);
+    }
+    auto shared = std::make_shared<const operators::TemplateSource>(*std::move(source));
+    if (folders_.empty()) {
+        carried_.emplace(path, shared);
+    }
+    return shared;
 }
 
 }  // namespace kiln::service

@@ -2,16 +2,20 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+#include "runtime/operators/specialisation.hpp"
 
 namespace kiln::service {
 
-// Thread safe. Files are read at every call: an edited template takes effect at the next prepare().
+// Thread safe.
 class KernelSources {
   public:
     explicit KernelSources(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
@@ -20,8 +24,18 @@ class KernelSources {
     // when there is one that can not be read.
     [[nodiscard]] Result<std::optional<std::string>> find(std::string_view path) const;
 
+    // A template with its headers. What the library carries never changes and is read and hashed once; with
+    // folders given, files are read at every call, so that an edited template takes effect at the next
+    // prepare().
+    [[nodiscard]] Result<std::shared_ptr<const operators::TemplateSource>> read(
+        std::string_view template_id, const tables::Target& target) const;
+
   private:
     const std::vector<std::filesystem::path> folders_;
+
+    mutable std::mutex mutex_;
+    // By template_path(); protected by mutex_.
+    mutable std::map<std::string, std::shared_ptr<const operators::TemplateSource>> carried_;
 };
 
 }  // namespace kiln::service

@@ -156,8 +156,11 @@ Result<operators::Specialisation> Service::specialise(const tables::Row& row,
     if (op == nullptr) {
         return fail(ErrorCode::not_found, Stage::table, fmt::format("{} is no operator", row.operator_name));
     }
-    return operators::specialise(*op, row.problem, bucket, row.target,
-                                 [this](std::string_view path) { return sources_.find(path); });
+    const auto source = sources_.read(bucket.template_id, row.target);
+    if (!source) {
+        return tl::unexpected<Error>(source.error());
+    }
+    return operators::specialise(*op, row.problem, bucket, row.target, **source);
 }
 
 Explanation Service::explain(const Operator& op, const Problem& problem, std::int64_t m,
