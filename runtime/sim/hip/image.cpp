@@ -120,7 +120,8 @@ bool serves_device(std::string_view target) {
         const auto wanted = cut(target);
         bool agrees = false;
         for (std::string_view rest = device; !rest.empty();) {
-            agrees = agrees || cut(rest) == wanted;
+            const auto feature = cut(rest);
+            agrees = agrees || feature == wanted;
         }
         if (!agrees) {
             return false;
