@@ -141,7 +141,7 @@ constexpr Opcode kOpcodes[] = {
     op("s_sleep", ":k", nothing),
     op("s_setprio", ":k", nothing),
     op("s_icache_inv", ":", nothing),
-    op("s_waitcnt", "!any", nothing),
+    op("s_waitcnt", "!waits", nothing),
     op("s_getreg_b32", "!hwreg", getreg),
     op("s_setreg_b32", "!hwreg", setreg),
     op("s_setreg_imm32_b32", "!hwreg", setreg),

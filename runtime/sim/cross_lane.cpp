@@ -170,18 +170,14 @@ void permlane_swap(Wave& w, const Instruction& i) {
         w.origins[to] = b.reader != nullptr ? b : origin_of_row(w, i, source);
         w.origins[source] = a.reader != nullptr ? a : origin_of_row(w, i, to);
     }
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-        if ((lane & Lanes) != 0) {
-            continue;
-        }
-        const bool low = exec >> lane & 1, high = exec >> (lane + Lanes) & 1;
-        if (low != high) {
-            fault(static_cast<int>(lane), "half a pair of lanes is switched off");
-        }
-        if (low) {
-            swap_lanes(w, to, lane + Lanes, source, lane);
-        }
+    // The lower lane of each pair. (Masks, because g++ 12 miscompiles the comparison of two bits picked by
+    // shifts.)
+    constexpr u64 kLower = Lanes == 32 ? 0x00000000ffffffffu : 0x0000ffff0000ffffu;
+    const u64 low = exec & kLower, high = exec >> Lanes & kLower;
+    if (low != high) {
+        fault(std::countr_zero(low ^ high), "half a pair of lanes is switched off");
     }
+    for_lanes(low, [&](unsigned lane) { swap_lanes(w, to, lane + Lanes, source, lane); });
 }
 
 void swap(Wave& w, const Instruction& i) {

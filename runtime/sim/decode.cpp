@@ -124,8 +124,13 @@ std::string decode_flags(Instruction& i, InstructionText& text) {
         !bits("neg_lo", kNegPacked, i.neg_lo) || !bits("neg_hi", kNegPacked, i.neg_hi)) {
         return "a list of bits is malformed";
     }
-    if (flags & (kClampOmod | kIntClamp)) {
+    if (flags & kClampOmod) {
         i.clamp = text.take("clamp") != nullptr;
+    }
+    if (flags & kIntClamp && text.take("clamp") != nullptr) {
+        // The saturating form is a table entry of its own.
+        i.opcode = find_opcode(fmt::format("{} clamp", i.opcode->name));
+        i.run = i.opcode->handler;
     }
     if (flags & kClampOmod) {
         if (const Modifier* multiply = text.take("mul")) {

@@ -356,6 +356,23 @@ std::string decode_branch(Code& code, Instruction& i, InstructionText& text) {
     return {};
 }
 
+// Counters to wait for; everything has always arrived already.
+std::string decode_waits(InstructionText& text) {
+    std::vector<std::string_view> words = text.operands;
+    for (Modifier& modifier : text.modifiers) {
+        words.push_back(modifier.name);
+        modifier.used = true;
+    }
+    for (const std::string_view word : words) {
+        const bool counter = word.ends_with(')') && (word.starts_with("vmcnt(") || word.starts_with("expcnt(") ||
+                                                     word.starts_with("lgkmcnt("));
+        if (!counter && !parse_number(word)) {
+            return fmt::format("operand '{}'", word);
+        }
+    }
+    return {};
+}
+
 // hwreg(NAME or number[, first bit, bits]): packed as id | first << 6 | (bits - 1) << 11.
 std::string decode_hwreg(Instruction& i, InstructionText& text) {
     const bool set = i.opcode->name.starts_with("s_set");
@@ -405,8 +422,8 @@ std::string decode_family(Code& code, Instruction& i, InstructionText& text) {
     if (text.dpp || text.sdwa) {
         return "the instruction has no such form";
     }
-    if (form == "!any") {
-        return {};
+    if (form == "!waits") {
+        return decode_waits(text);
     }
     if (form == "!branch") {
         return decode_branch(code, i, text);
@@ -424,8 +441,10 @@ std::string decode_family(Code& code, Instruction& i, InstructionText& text) {
         return decode_buffer(i, text);
     }
     if (form == "!cache") {
+        // Without operands the first of its modifiers looks like one.
         take_cache_policy(text);
-        return count_is(text, 0);
+        const bool policy = is_text(text, 0, "sc0") || is_text(text, 0, "sc1") || is_text(text, 0, "nt");
+        return policy ? count_is(text, 1) : count_is(text, 0);
     }
     if (form == "!mfma") {
         return decode_matrix(code, i, text);

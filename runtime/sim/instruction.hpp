@@ -74,10 +74,8 @@ enum : std::uint32_t {
     kOpSel = 1u << 2,            // op_sel and op_sel_hi, handled by the instruction itself
     kNegPacked = 1u << 3,        // neg_lo and neg_hi
     kNoDpp = 1u << 4,            // neither DPP nor SDWA
-    kIntClamp = 1u << 5,         // clamp means saturate, handled by the instruction itself
+    kIntClamp = 1u << 5,         // clamp means saturate: a table entry named "MNEMONIC clamp"
     kHalf = 1u << 6,             // 16-bit sources and result: op_sel selects halves
-    kReadsMode = 1u << 7,
-    kMatrixModifiers = 1u << 8,  // cbsz, blgp, abid
     kBitTable = 1u << 9,         // result bits come from a table of eight, in Instruction::offset
 };
 

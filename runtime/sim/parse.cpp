@@ -276,6 +276,10 @@ std::optional<Operand> parse_operand(std::string_view text, Type type) {
         modifiers |= Operand::kNeg;
         text = text.substr(4, text.size() - 5);
     }
+    // lit(0x0): a literal that would also fit an inline constant.
+    if (text.starts_with("lit(") && text.ends_with(')')) {
+        text = text.substr(4, text.size() - 5);
+    }
     std::optional<Operand> result;
     for (const Special& special : kSpecial) {
         if (text == special.name) {

@@ -56,6 +56,15 @@ KILN_OP(Bfm, ((1u << (x & 31)) - 1) << (y & 31));
 KILN_OP(Add, x + y);
 KILN_OP(Sub, x - y);
 KILN_OP(Subrev, y - x);
+// Saturating.
+KILN_OP(Add_sat, x + y < x ? ~0u : x + y);
+KILN_OP(Sub_sat, x < y ? 0 : x - y);
+KILN_OP(Subrev_sat, y < x ? 0 : y - x);
+KILN_INLINE u32 saturate(i64 x) {
+    return x > 0x7fffffff ? 0x7fffffffu : x < -i64{0x80000000} ? 0x80000000u : static_cast<u32>(x);
+}
+KILN_OP(Add_sat_i, saturate(i64{s(x)} + s(y)));
+KILN_OP(Sub_sat_i, saturate(i64{s(x)} - s(y)));
 KILN_OP(Mul_lo, x* y);
 KILN_OP(Mul_hi_u, static_cast<u64>(x) * y >> 32);
 KILN_OP(Mul_hi_i, static_cast<i64>(s(x)) * s(y) >> 32);
@@ -213,11 +222,16 @@ constexpr Opcode kOpcodes[] = {
     bit_op<Bfrev, 1>("v_bfrev_b32", "v:u"),
     bit_op<Perm, 3>("v_perm_b32", "v:uuu", 4),
     op<Bfm, 2>("v_bfm_b32", "v:uu"),
-    op<Add, 2>("v_add_u32", "v:uu"),
-    op<Sub, 2>("v_sub_u32", "v:uu"),
-    op<Subrev, 2>("v_subrev_u32", "v:uu"),
-    op<Add, 2>("v_add_i32", "v:uu"),
-    op<Sub, 2>("v_sub_i32", "v:uu"),
+    op<Add, 2>("v_add_u32", "v:uu", kIntClamp),
+    op<Sub, 2>("v_sub_u32", "v:uu", kIntClamp),
+    op<Subrev, 2>("v_subrev_u32", "v:uu", kIntClamp),
+    op<Add, 2>("v_add_i32", "v:uu", kIntClamp),
+    op<Sub, 2>("v_sub_i32", "v:uu", kIntClamp),
+    op<Add_sat, 2>("v_add_u32 clamp", "v:uu"),
+    op<Sub_sat, 2>("v_sub_u32 clamp", "v:uu"),
+    op<Subrev_sat, 2>("v_subrev_u32 clamp", "v:uu"),
+    op<Add_sat_i, 2>("v_add_i32 clamp", "v:uu"),
+    op<Sub_sat_i, 2>("v_sub_i32 clamp", "v:uu"),
     op<Mul_lo, 2>("v_mul_lo_u32", "v:uu"),
     op<Mul_hi_u, 2>("v_mul_hi_u32", "v:uu"),
     op<Mul_hi_i, 2>("v_mul_hi_i32", "v:uu"),

@@ -62,6 +62,26 @@ KILN_INLINE u64 scale(u64 x, u64 y) {
     return b64(__builtin_ldexp(f64(x), n));
 }
 KILN_OP(Ldexp, false, quiet(scale(x, y)));
+// In [0.5, 1); infinity and NaN as they are.
+KILN_INLINE u64 mantissa(u64 x) {
+    int exponent = 0;
+    return (x >> 52 & 0x7ff) == 0x7ff ? quiet(x) : b64(__builtin_frexp(f64(x), &exponent));
+}
+KILN_INLINE u32 exponent_of(u64 x) {
+    int exponent = 0;
+    if ((x >> 52 & 0x7ff) != 0x7ff) {
+        (void)__builtin_frexp(f64(x), &exponent);
+    }
+    return static_cast<u32>(exponent);
+}
+// x - floor(x), below 1.
+KILN_INLINE u64 fraction(u64 x) {
+    const double part = f64(x) - __builtin_floor(f64(x));
+    return settle_nan64(b64(part < 1.0 ? part : part == 1.0 ? 0x1.fffffffffffffp-1 : part), x, x, x);
+}
+KILN_OP(Mantissa, false, mantissa(x));
+KILN_OP(Fract, false, fraction(x));
+KILN_NARROW(Exponent, exponent_of(x));
 
 KILN_NARROW(Cvt_f32_f64, is_nan64(x) ? static_cast<u32>((x >> 63) << 31) | 0x7fc00000u |
                                            (static_cast<u32>(x >> 29) & 0x7fffffu)
@@ -183,6 +203,9 @@ constexpr Opcode kOpcodes[] = {
     {"v_floor_f64", "w:F", lanes64<Floor, 1, 1>, Category::valu, kFloat, nullptr, 0, 0},
     {"v_ceil_f64", "w:F", lanes64<Ceil, 1, 1>, Category::valu, kFloat, nullptr, 0, 0},
     {"v_rndne_f64", "w:F", lanes64<Rndne, 1, 1>, Category::valu, kFloat, nullptr, 0, 0},
+    {"v_frexp_mant_f64", "w:F", lanes64<Mantissa, 1, 1>, Category::valu, kFloat, nullptr, 0, 0},
+    {"v_frexp_exp_i32_f64", "v:F", lanes64to32<Exponent, 1, 1>, Category::valu, kFloat, nullptr, 0, 0},
+    {"v_fract_f64", "w:F", lanes64<Fract, 1, 1>, Category::valu, kFloat, nullptr, 0, 0},
     {"v_ldexp_f64", "w:Fu", lanes64<Ldexp, 2, 1>, Category::valu, kFloat, nullptr, 0, 0},
     {"v_cvt_f64_f32", "w:f", lanes64<Cvt_f64_f32, 1, 0>, Category::valu, kFloat, nullptr, 0, 0},
     {"v_cvt_f64_i32", "w:u", lanes64<Cvt_f64_i32, 1, 0>, Category::valu, kNoDpp, nullptr, 0, 0},
