@@ -209,7 +209,7 @@ void add_show(CLI::App& app, Invocation& invocation) {
     command->add_option("what", options->words, "OPERATOR key=value..., or the beginning of a key (kiln ls)")
         ->required();
     command->add_option("--m", options->m, "chooses the bucket; not needed where there is one")
-        ->check(CLI::PositiveNumber);
+        ->check(launchable_m());
     command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
     auto* parts = command->add_option_group("part");
     parts->add_flag("--source", options->source,

@@ -284,7 +284,8 @@ void add_verify(CLI::App& app, Invocation& invocation) {
         ->add_option("--m", options->m,
                      "values of M, ',' between; 1, the edges and the middle of every bucket when left out")
         ->delimiter(',')
-        ->check(CLI::PositiveNumber);
+        ->allow_extra_args(false)  // what follows is the next problem
+        ->check(launchable_m());
     command->add_option("--target", options->target,
                         "only rows that serve this target; the device's when left out");
     command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();

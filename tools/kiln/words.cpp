@@ -1,5 +1,7 @@
 #include "tools/kiln/words.hpp"
 
+#include <charconv>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -88,6 +90,16 @@ Result<Words::ProblemWords> only_problem(const std::vector<std::string>& words) 
             fmt::format("expected one problem, OPERATOR key=value..., found \"{}\"", fmt::join(words, " ")));
     }
     return std::move(split->problems.front());
+}
+
+CLI::Validator launchable_m() {
+    return {[](std::string& word) {
+                std::int64_t m = 0;
+                const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), m);
+                const bool well = error == std::errc() && end == word.data() + word.size() && m >= 1;
+                return well ? std::string() : fmt::format("expected a whole number from 1, found {}", word);
+            },
+            "M"};
 }
 
 }  // namespace kiln::cli

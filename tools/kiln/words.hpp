@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "base/error.hpp"
 #include "runtime/operators/operator.hpp"
 #include "runtime/service/service.hpp"
@@ -33,5 +35,8 @@ struct Words {
 
 // Exactly one problem and no table; for commands that speak of one.
 [[nodiscard]] Result<Words::ProblemWords> only_problem(const std::vector<std::string>& words);
+
+// Checks an option that is a number of tokens to launch with.
+[[nodiscard]] CLI::Validator launchable_m();
 
 }  // namespace kiln::cli

@@ -1,0 +1,296 @@
+// The program as its users meet it: real compiles, a real cache, the simulator.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "run_kiln.hpp"
+
+using kiln::test::run_kiln;
+using kiln::test::TemporaryFolder;
+
+namespace {
+
+const std::vector<std::string> kProblem = {"linear", "n=4096", "k=2048"};
+
+std::vector<std::string> with(std::vector<std::string> head, const std::vector<std::string>& tail) {
+    head.insert(head.end(), tail.begin(), tail.end());
+    return head;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+// One warm cache for the tests that only read it.
+const std::map<std::string, std::string>& warm_cache() {
+    static const TemporaryFolder folder;
+    static const std::map<std::string, std::string> environment = [] {
+        std::map<std::string, std::string> made = {{"KILN_CACHE_DIR", folder.path().string()},
+                                                   {"KILN_DEVICE", "sim"}};
+        const auto warmed = run_kiln(with({"warm", "--json"}, kProblem), made);
+        INFO(warmed.err);
+        REQUIRE(warmed.exit_code == 0);
+        return made;
+    }();
+    return environment;
+}
+
+}  // namespace
+
+TEST_CASE("WarmCompilesOnceAndFindsTheRestInTheCache") {
+    const TemporaryFolder folder;
+    const std::map<std::string, std::string> environment = {{"KILN_CACHE_DIR", folder.path().string()}};
+    const auto first = run_kiln(with({"warm", "--json"}, kProblem), environment);
+    REQUIRE(first.exit_code == 0);
+    const auto summary = first.json()["summary"];
+    const auto specialisations = summary["compiled"].get<int>();
+    CHECK(specialisations >= 1);
+    CHECK(summary["hits"] == 0);
+    CHECK(summary["failed"] == 0);
+    CHECK(first.json()["items"].size() == static_cast<std::size_t>(specialisations));
+
+    const auto second = run_kiln(with({"warm", "--json"}, kProblem), environment);
+    CHECK(second.exit_code == 0);
+    CHECK(second.json()["summary"]["compiled"] == 0);
+    CHECK(second.json()["summary"]["hits"] == specialisations);
+
+    const auto spoken = run_kiln(with({"warm"}, kProblem), environment);
+    CHECK(contains(spoken.out, "nothing to compile"));
+}
+
+TEST_CASE("WarmTakesSeveralProblemsAndCountsEachSpecialisationOnce") {
+    const auto once = run_kiln(with({"warm", "--json"}, kProblem), warm_cache());
+    const auto twice = run_kiln(with(with({"warm", "--json"}, kProblem), kProblem), warm_cache());
+    CHECK(twice.json()["summary"]["hits"] == once.json()["summary"]["hits"]);
+}
+
+TEST_CASE("VerifyComparesWithTheReferenceAndCounts") {
+    const auto outcome = run_kiln(with({"verify", "--json", "--m", "1,8"}, kProblem), warm_cache());
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    const auto document = outcome.json();
+    CHECK(document["summary"]["passed"] == 2);
+    CHECK(document["summary"]["failed"] == 0);
+    CHECK(document["summary"]["compiled"] == 0);
+    REQUIRE(document["cases"].size() == 2);
+    for (const auto& one : document["cases"]) {
+        CHECK(one["operator"] == "linear");
+        CHECK(one["problem"]["n"] == 4096);
+        CHECK(one["template"] == "linear/small_m");
+        CHECK(one["source"] == "cache");
+        CHECK(one["error"].get<double>() <= one["bound"].get<double>());
+        CHECK(one["counts"]["instructions"].get<int>() > 0);
+        CHECK(one["counts"]["mfma"].get<int>() > 0);
+    }
+    CHECK(document["device"]["simulated"] == true);
+}
+
+TEST_CASE("VerifyDeclinesWhatTheRowDoesNotCover") {
+    const auto outcome = run_kiln(with({"verify", "--json", "--m", "33"}, kProblem), warm_cache());
+    CHECK(outcome.exit_code == 1);  // nothing was checked
+    const auto document = outcome.json();
+    CHECK(document["summary"]["declined"] == 1);
+    CHECK(document["cases"][0]["declined"]["reason"] == "m_too_large");
+
+    const auto unknown = run_kiln({"verify", "--json", "linear", "n=48", "k=128"}, warm_cache());
+    CHECK(unknown.exit_code == 1);
+    CHECK(unknown.json()["cases"][0]["declined"]["reason"] == "shape");
+}
+
+TEST_CASE("ExplainNamesRowBucketTemplateAndKey") {
+    const auto outcome = run_kiln(with({"explain", "--json", "--m", "3"}, kProblem), warm_cache());
+    REQUIRE(outcome.exit_code == 0);
+    const auto document = outcome.json();
+    CHECK(document["served"] == true);
+    CHECK(contains(document["row"]["origin"], "linear.json"));
+    CHECK(document["bucket"]["max_m"].get<int>() >= 3);
+    CHECK(document["template"] == "linear/small_m");
+    CHECK(document["constants"].contains("waves"));
+    CHECK(document["key"].get<std::string>().size() == 64);
+    CHECK(document["cached"] == true);
+}
+
+TEST_CASE("ExplainSaysWhyAProblemIsDeclined") {
+    const auto shape = run_kiln({"explain", "--json", "linear", "n=48", "k=128", "--m", "1"}, warm_cache());
+    CHECK(shape.exit_code == 0);
+    CHECK(shape.json()["served"] == false);
+    CHECK(shape.json()["declined"]["reason"] == "shape");
+
+    const auto processor =
+        run_kiln(with({"explain", "--json", "--m", "1", "--target", "gfx942"}, kProblem), warm_cache());
+    CHECK(processor.json()["declined"]["reason"] == "processor");
+    CHECK(contains(processor.json()["declined"]["detail"], "gfx942"));
+
+    const auto large = run_kiln(with({"explain", "--json", "--m", "33"}, kProblem), warm_cache());
+    CHECK(large.json()["declined"]["reason"] == "m_too_large");
+}
+
+TEST_CASE("ShowPrintsSourceDisassemblyKeyAndMetadata") {
+    const auto show = [&](const std::string& part) {
+        return run_kiln(with({"show", "--m", "1", part}, kProblem), warm_cache());
+    };
+    const auto source = show("--source");
+    CHECK(source.exit_code == 0);
+    CHECK(contains(source.out, "kN = 4096"));
+    CHECK(contains(source.out, "small_m.gfx950.hip"));
+    const auto isa = show("--isa");
+    CHECK(contains(isa.out, "kiln-listing 1"));
+    CHECK(contains(isa.out, "v_mfma_"));
+    CHECK(contains(isa.out, "s_endpgm"));
+    const auto key = show("--key");
+    CHECK(contains(key.out, "\"target\": \"gfx950\""));
+    const auto meta = show("--meta");
+    CHECK(contains(meta.out, "\"scratch_bytes\": 0"));
+
+    const auto both = run_kiln(with({"show", "--m", "1", "--isa", "--key"}, kProblem), warm_cache());
+    CHECK(both.exit_code == 2);
+}
+
+TEST_CASE("LsListsEntriesAndShowFindsThemByKey") {
+    const auto listed = run_kiln({"ls", "--json"}, warm_cache());
+    REQUIRE(listed.exit_code == 0);
+    const auto entries = listed.json()["entries"];
+    const auto kernel = std::ranges::find_if(
+        entries, [](const auto& entry) { return entry.value("operator", "") == "linear"; });
+    REQUIRE(kernel != entries.end());
+    const auto key = (*kernel)["key"].template get<std::string>();
+    const auto shown = run_kiln({"show", "--json", "--meta", key.substr(0, 12)}, warm_cache());
+    CHECK(shown.exit_code == 0);
+    CHECK(shown.json()["meta"]["kernel"] == (*kernel)["kernel"]);
+
+    const auto none = run_kiln({"show", "ffffffffffffffff"}, warm_cache());
+    CHECK(none.exit_code == 2);
+    CHECK(contains(none.err, "found 0"));
+}
+
+TEST_CASE("DoctorPrintsEverySettingWithItsOrigin") {
+    const auto outcome = run_kiln({"doctor", "--json"}, warm_cache());
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    const auto document = outcome.json();
+    CHECK(document["well"] == true);
+    std::map<std::string, std::string> origins;
+    for (const auto& setting : document["settings"]) {
+        origins[setting["variable"]] = setting["origin"];
+    }
+    CHECK(origins["KILN_CACHE_DIR"] == "environment");
+    CHECK(origins["KILN_DEVICE"] == "environment");
+    CHECK(origins["KILN_JIT"] == "default");
+    for (const char* variable :
+         {"KILN_CACHE_PATH", "KILN_SHAPES_PATH", "KILN_KERNEL_PATH", "KILN_TARGET", "KILN_DISABLE",
+          "KILN_WORKER", "KILN_HIP_LIBRARY", "KILN_TRUSTED_KEYS", "KILN_LOG"}) {
+        CHECK_MESSAGE(origins.contains(variable), variable);
+    }
+}
+
+TEST_CASE("UnknownVariableIsAWarningThatNamesTheNearest") {
+    auto environment = warm_cache();
+    environment.emplace("KILN_CACHE_DRI", "x");
+    const auto outcome = run_kiln({"ls"}, environment);
+    CHECK(outcome.exit_code == 0);
+    CHECK(contains(outcome.err, "KILN_CACHE_DRI"));
+    CHECK(contains(outcome.err, "KILN_CACHE_DIR"));
+}
+
+TEST_CASE("BadUsageEndsWithTwoAndSaysWhat") {
+    const std::vector<std::vector<std::string>> bad = {
+        {},
+        {"melt"},
+        {"warm", "--frobnicate"},
+        {"warm", "linaer"},
+        {"warm", "n=4096"},
+        {"warm", "linear", "q=1"},
+        {"warm", "linear", "n=many"},
+        {"warm", "linear", "n=7"},
+        {"warm", "linear", "n=4096", "--target", "GFX?"},
+        {"warm", "no-such-table.json"},
+        {"explain", "linear", "n=4096", "k=2048"},
+        {"explain", "linear", "n=4096", "--m", "1"},
+        {"explain", "--m", "1", "linear", "n=4096", "k=2048", "linear", "n=4608", "k=4096"},
+        {"verify", "linear", "n=4096", "k=2048", "--m", "0"},
+        {"verify", "linear", "n=4096", "k=2048", "--m", "1,x"},
+        {"show", "linear", "n=4096", "k=2048", "--m", "33"},
+    };
+    for (const auto& arguments : bad) {
+        const auto outcome = run_kiln(arguments, warm_cache());
+        std::string line;
+        for (const auto& word : arguments) {
+            line += ' ';
+            line += word;
+        }
+        INFO("kiln" << line << "\n" << outcome.out << outcome.err);
+        CHECK(outcome.exit_code == 2);
+        CHECK_FALSE(outcome.err.empty());
+        CHECK(outcome.out.empty());
+    }
+}
+
+TEST_CASE("BadSettingsEndWithTwoAndNameTheVariable") {
+    for (const auto& [name, value] : std::map<std::string, std::string>{{"KILN_JIT", "perhaps"},
+                                                                        {"KILN_DEVICE", "abacus"},
+                                                                        {"KILN_TARGET", "GFX950"},
+                                                                        {"KILN_LOG", "loud"}}) {
+        auto environment = warm_cache();
+        environment[name] = value;
+        const auto outcome = run_kiln({"ls"}, environment);
+        CHECK_MESSAGE(outcome.exit_code == 2, name);
+        CHECK_MESSAGE(contains(outcome.err, name), outcome.err);
+        CHECK_MESSAGE(contains(outcome.err, value), outcome.err);
+    }
+}
+
+TEST_CASE("FaultyTableEndsWithTwoAndNamesThePlace") {
+    const TemporaryFolder folder;
+    const auto table = folder.path() / "mine.json";
+    std::ofstream(table) << "{\"schema\": 1,\n \"rows\": [{\"operator\": \"linear\"}]}\n";
+    const auto outcome = run_kiln({"warm", "--json", table.string()}, warm_cache());
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.err, table.string()));
+    CHECK(contains(outcome.err, ".json:2:"));
+    CHECK(contains(outcome.err, "/rows/0"));
+    CHECK(contains(outcome.json()["error"]["message"], "/rows/0"));  // one document even then
+}
+
+TEST_CASE("MissingCompilerIsTheEnvironmentsFault") {
+    const TemporaryFolder folder;
+    const std::map<std::string, std::string> environment = {
+        {"KILN_CACHE_DIR", folder.path().string()}, {"KILN_WORKER", (folder.path() / "none").string()}};
+    const auto outcome = run_kiln(with({"warm"}, kProblem), environment);
+    CHECK(outcome.exit_code == 3);
+    CHECK(contains(outcome.err, "none"));
+}
+
+TEST_CASE("JitOffMakesAMissAnErrorAndAHitNone") {
+    const TemporaryFolder folder;
+    const auto missed = run_kiln(with({"warm", "--json"}, kProblem),
+                                 {{"KILN_CACHE_DIR", folder.path().string()}, {"KILN_JIT", "off"}});
+    CHECK(missed.exit_code != 0);
+    CHECK(missed.json()["summary"]["compiled"] == 0);
+    CHECK(contains(missed.err, "KILN_JIT"));
+
+    auto environment = warm_cache();
+    environment.emplace("KILN_JIT", "off");
+    CHECK(run_kiln(with({"warm"}, kProblem), environment).exit_code == 0);
+}
+
+TEST_CASE("InterruptEndsWith130AndLeavesAUsableCache") {
+    const TemporaryFolder folder;
+    const std::map<std::string, std::string> environment = {{"KILN_CACHE_DIR", folder.path().string()}};
+    CHECK(run_kiln({"warm"}, environment, 150).exit_code == 130);
+    const auto after = run_kiln(with({"warm", "--json"}, kProblem), environment);
+    INFO(after.err);
+    CHECK(after.exit_code == 0);
+    CHECK(after.json()["summary"]["failed"] == 0);
+}
+
+TEST_CASE("HelpAndVersionAreNoErrors") {
+    CHECK(contains(run_kiln({"--version"}, {}).out, "kiln "));
+    const auto help = run_kiln({"--help"}, {});
+    CHECK(help.exit_code == 0);
+    for (const char* command : {"warm", "verify", "explain", "show", "ls", "doctor", "130"}) {
+        CHECK(contains(help.out, command));
+    }
+    CHECK(run_kiln({"verify", "--help"}, {}).exit_code == 0);
+}
