@@ -6,7 +6,6 @@ using namespace kiln::test;
 
 namespace {
 
-// A small value of the host's that streams write one after the other.
 void append(void* log) {
     static_cast<std::vector<int>*>(log)->push_back(1);
 }
@@ -18,6 +17,7 @@ TEST_CASE("StreamsAreAsynchronousAndIndependent") {
     const Array<std::uint8_t> array(64);
     Gate gate(held);
     CHECK(hipMemsetAsync(array.data, 7, 64, held) == kSuccess);
+    hipGetLastError();
     CHECK(hipStreamQuery(held) == kNotReady);
     CHECK(hipGetLastError() == kSuccess);  // "not ready" is an answer
     CHECK(hipStreamSynchronize(other) == kSuccess);
@@ -50,6 +50,7 @@ TEST_CASE("ANonBlockingStreamDoesNotHoldTheNullStream") {
     const Array<std::uint8_t> array(64, 3);  // a memset on the null stream, waited for
     CHECK(array.read()[0] == 3);
     CHECK(hipStreamQuery(held) == kNotReady);
+    gate.open();  // freeing the array waits for the whole device
 }
 
 TEST_CASE("EventsOrderStreams") {

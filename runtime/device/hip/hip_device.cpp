@@ -11,8 +11,12 @@ Error driver_error(const Api& api, ErrorCode code, Stage stage, std::string_view
                    hipError_t error) {
     std::string message =
         fmt::format("{} on device {}: {}", what, ordinal, describe(api, static_cast<int>(error)));
-    const char* const more = api.kiln_sim_last_message != nullptr ? api.kiln_sim_last_message() : "";
-    if (*more != '\0') {
+    // The simulator knows more: why this call was refused, else what the device stopped at.
+    std::string more = api.kiln_sim_last_message != nullptr ? api.kiln_sim_last_message() : "";
+    if (more.empty() && api.kiln_sim_last_fault != nullptr) {
+        more = api.kiln_sim_last_fault(ordinal);
+    }
+    if (!more.empty()) {
         message += fmt::format(": {}", more);
     }
     api.hipGetLastError();
@@ -84,7 +88,9 @@ class HipDevice final : public Device {
 
     std::string describe(int driver_error) const override {
         std::string words = hip::describe(api_, driver_error);
-        if (const std::string fault = last_fault(); !fault.empty()) {
+        const char* const fault =
+            api_.kiln_sim_last_fault != nullptr ? api_.kiln_sim_last_fault(info_.ordinal) : "";
+        if (*fault != '\0') {
             words += fmt::format(": {}", fault);
         }
         return words;
@@ -266,17 +272,7 @@ class HipDevice final : public Device {
 
   private:
     Error failed(std::string_view what, hipError_t error) const {
-        Error result =
-            driver_error(api_, ErrorCode::device_failed, Stage::device, what, info_.ordinal, error);
-        if (const std::string fault = last_fault(); !fault.empty()) {
-            result.message += fmt::format(": {}", fault);
-        }
-        return result;
-    }
-
-    // What a simulated device stopped at; empty for one that works and for a real one.
-    std::string last_fault() const {
-        return api_.kiln_sim_last_fault != nullptr ? api_.kiln_sim_last_fault(info_.ordinal) : "";
+        return driver_error(api_, ErrorCode::device_failed, Stage::device, what, info_.ordinal, error);
     }
 
     // One call with this device current. `what` names the entry point, for the error.
