@@ -196,16 +196,56 @@ void print_table(const std::vector<Case>& cases, bool simulated) {
     table.print();
 }
 
+// Every refusal and every failure on stderr, by name.
+void print_complaints(const std::vector<Case>& cases) {
+    for (const auto& one : cases) {
+        if (one.passed()) {
+            continue;
+        }
+        print_diagnostic(
+            fmt::format("{} {}{}: {}{}", one.op->name(), operators::format_problem(*one.op, one.problem),
+                        one.m == 0 ? "" : fmt::format(" M={}", one.m), one.declined() ? "declined: " : "",
+                        one.refusal ? one.refusal->error.message : one.result->remark));
+    }
+}
+
+struct Run {
+    const device::DeviceInfo& device;
+    std::vector<Case> cases;
+    std::uint64_t compiled = 0;
+};
+
+void print_json_document(const Run& run, const Tally& tally, const VerifyOptions& options) {
+    Json listed = Json::array();
+    for (const auto& one : run.cases) {
+        listed.push_back(describe(one));
+    }
+    print_json(
+        {{"summary",
+          {{"passed", tally.passed},
+           {"failed", tally.failed},
+           {"declined", tally.declined},
+           {"compiled", run.compiled}}},
+         {"device",
+          {{"name", run.device.name}, {"target", run.device.target}, {"simulated", run.device.simulated}}},
+         {"seed", options.seed},
+         {"cases", listed}});
+}
+
+void print_text(const Run& run, const Tally& tally, const VerifyOptions& options) {
+    fmt::print("device {}: {}, {}; inputs from seed {}\n\n", options.ordinal, run.device.name,
+               run.device.target, options.seed);
+    print_table(run.cases, run.device.simulated);
+    fmt::print("\npassed {}, failed {}, declined {}; compiled {}\n", tally.passed, tally.failed,
+               tally.declined, run.compiled);
+}
+
 ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
     const auto words = split_words(options.words);
     if (!words) {
         return report(words.error(), common);
     }
-    service::Overrides overrides;
-    if (!words->tables.empty()) {
-        overrides.shapes_path = shapes_path(*words);
-    }
-    auto opened = open_service(common, overrides);
+    auto opened = open_service(common, overrides_for(*words));
     if (!opened) {
         return report(opened.error(), common);
     }
@@ -234,39 +274,13 @@ ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
             verify_problem(service, subject, options, progress, cases);
         }
     }
-    const auto tally = count(cases);
-    const auto statistics = service.statistics();
-    for (const auto& one : cases) {
-        if (one.refusal) {
-            print_diagnostic(fmt::format("{} {}{}: {}{}", one.op->name(),
-                                         operators::format_problem(*one.op, one.problem),
-                                         one.m == 0 ? "" : fmt::format(" M={}", one.m),
-                                         one.declined() ? "declined: " : "", one.refusal->error.message));
-        } else if (!one.passed()) {
-            print_diagnostic(fmt::format("{} {} M={}: {}", one.op->name(),
-                                         operators::format_problem(*one.op, one.problem), one.m,
-                                         one.result->remark));
-        }
-    }
+    const Run run = {info, std::move(cases), service.statistics().compiles};
+    const auto tally = count(run.cases);
+    print_complaints(run.cases);
     if (common.json) {
-        Json listed = Json::array();
-        for (const auto& one : cases) {
-            listed.push_back(describe(one));
-        }
-        print_json({{"summary",
-                     {{"passed", tally.passed},
-                      {"failed", tally.failed},
-                      {"declined", tally.declined},
-                      {"compiled", statistics.compiles}}},
-                    {"device", {{"name", info.name}, {"target", info.target}, {"simulated", info.simulated}}},
-                    {"seed", options.seed},
-                    {"cases", listed}});
+        print_json_document(run, tally, options);
     } else {
-        fmt::print("device {}: {}, {}; inputs from seed {}\n\n", options.ordinal, info.name, info.target,
-                   options.seed);
-        print_table(cases, info.simulated);
-        fmt::print("\npassed {}, failed {}, declined {}; compiled {}\n", tally.passed, tally.failed,
-                   tally.declined, statistics.compiles);
+        print_text(run, tally, options);
     }
     // A run that checked nothing at all has not passed.
     return tally.failed > 0 || tally.passed == 0 ? ExitCode::check_failed : ExitCode::ok;

@@ -76,11 +76,7 @@ ExitCode warm(const WarmOptions& options, const CommonOptions& common) {
     if (!words) {
         return report(words.error(), common);
     }
-    service::Overrides overrides;
-    if (!words->tables.empty()) {
-        overrides.shapes_path = shapes_path(*words);
-    }
-    auto opened = open_service(common, overrides);
+    auto opened = open_service(common, overrides_for(*words));
     if (!opened) {
         return report(opened.error(), common);
     }

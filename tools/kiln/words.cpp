@@ -49,8 +49,12 @@ Result<Words> split_words(const std::vector<std::string>& words) {
     return split;
 }
 
-std::string shapes_path(const Words& words) {
-    return fmt::format("{}", fmt::join(words.tables, ":"));
+service::Overrides overrides_for(const Words& words) {
+    service::Overrides overrides;
+    if (!words.tables.empty()) {
+        overrides.shapes_path = fmt::format("{}", fmt::join(words.tables, ":"));
+    }
+    return overrides;
 }
 
 Result<std::vector<service::WarmFilter>> make_filters(const Words& words, const std::string& target) {

@@ -25,8 +25,8 @@ struct Words {
 // bad_input names a word that is neither, with the operators that there are.
 [[nodiscard]] Result<Words> split_words(const std::vector<std::string>& words);
 
-// The tables as KILN_SHAPES_PATH takes them.
-[[nodiscard]] std::string shapes_path(const Words& words);
+// What the service is opened with so that it reads the tables among the words.
+[[nodiscard]] service::Overrides overrides_for(const Words& words);
 
 // Filters that together select what the words name; one that selects everything where they name no problem. A
 // malformed field is bad_input.
