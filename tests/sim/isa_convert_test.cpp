@@ -151,6 +151,20 @@ TEST_CASE("isa: scaled down to fp8, by destination half") {
     CHECK(one("v_cvt_scalef32_pk_bf8_f16 v0, v1, v2 op_sel:[0,0,1]", 0xc4004000, kTwo) == 0xc03c3344);
 }
 
+TEST_CASE("isa: the bf8 forms differ in the format only") {
+    const u32 source = 0xbc'40'c0'3c;  // 1, -2, 2, -1
+    CHECK(after("v_cvt_pk_f32_bf8_e32 v[4:5], v1", source).v(5)[0] == b(-2.0f));
+    CHECK(one("v_cvt_scalef32_f32_bf8 v0, v1, v2 op_sel:[1,1,0]", source, kTwo) == b(-2.0f));
+    CHECK(one("v_cvt_scalef32_f16_bf8 v0, v1, v2 op_sel:[0,1,1]", source, kOne) == 0x40003344);
+    CHECK(one("v_cvt_scalef32_pk_bf16_bf8 v0, v1, v2 op_sel:[1,0,0]", source, kOne) == 0xbf804000);
+    CHECK(one("v_cvt_scalef32_pk_f16_bf8 v0, v1, v2", source, kOne) == 0xc0003c00);
+    CHECK(after("v_cvt_scalef32_pk_f32_bf8 v[4:5], v1, v2 op_sel:[1,0,0]", source, kTwo).v(4)[0] == b(4.0f));
+    CHECK(one("v_cvt_scalef32_pk_bf8_f32 v0, v1, v2, v3 op_sel:[0,0,0,1]", kTwo, b(-4.0f), kTwo) ==
+          0xc03c3344);
+    CHECK(one("v_cvt_scalef32_pk_bf8_bf16 v0, v1, v2", 0xc0804000, kTwo) == 0x1122c03c);
+    CHECK(one("v_cvt_scalef32_pk_fp8_f16 v0, v1, v2", 0xc4004000, kTwo) == 0x1122c038);
+}
+
 TEST_CASE("isa: bf16 and f16") {
     CHECK(one("v_cvt_pk_bf16_f32 v0, v1, v2", 0x3f808000, 0x3f818000) == 0x3f823f80);  // ties to even
     CHECK(one("v_cvt_pk_bf16_f32 v0, v1, v2", 0x7f800001, 0xff7fffff) == 0xff807fc0);
@@ -164,6 +178,11 @@ TEST_CASE("isa: bf16 and f16") {
 }
 
 TEST_CASE("isa: integers and floats") {
+    // f64 in v[2:3].
+    CHECK(one("v_cvt_i32_f64_e32 v0, v[2:3]", 0, 0, 0xc1dfffff) == 0x80000400);  // 2^10 above the lowest
+    CHECK(one("v_cvt_u32_f64_e32 v0, v[2:3]", 0, 0, 0xc1dfffff) == 0);
+    CHECK(one("v_cvt_u32_f64_e32 v0, v[2:3]", 0, 0, 0x7ff00000) == 0xffffffff);
+    CHECK(one("v_cvt_i32_f64_e32 v0, v[2:3]", 0, 0, 0x7ff80000) == 0);
     CHECK(one("v_cvt_i32_f32_e32 v0, v1", b(-1.9f)) == 0xffffffff);
     CHECK(one("v_cvt_u32_f32_e32 v0, v1", b(-1.9f)) == 0);
     CHECK(one("v_cvt_u32_f32_e32 v0, v1", b(5e9f)) == 0xffffffff);

@@ -321,6 +321,20 @@ TEST_CASE("isa: f64 arithmetic") {
     CHECK(result("v_mul_f64 v[0:1], v[2:3], -v[4:5]") == 1.0 / 3 * 7.25);
     CHECK(result("v_fma_f64 v[0:1], v[2:3], v[4:5], v[6:7]") == std::fma(1.0 / 3, -7.25, 1e-20));
     CHECK(result("v_floor_f64_e32 v[0:1], v[4:5]") == -8.0);
+    CHECK(result("v_ceil_f64_e32 v[0:1], v[4:5]") == -7.0);
+    CHECK(result("v_trunc_f64_e32 v[0:1], v[4:5]") == -7.0);
+    CHECK(result("v_min_f64 v[0:1], v[2:3], v[4:5]") == -7.25);
+    CHECK(result("v_max_f64 v[0:1], v[2:3], v[4:5]") == 1.0 / 3);
+    state.set_v(8, 10);
+    CHECK(result("v_ldexp_f64 v[0:1], v[4:5], v8") == -7424.0);
+    set(10, 2.5);
+    CHECK(result("v_rndne_f64_e32 v[0:1], v[10:11]") == 2.0);
+    set(10, 16.0);
+    CHECK(result("v_sqrt_f64_e32 v[0:1], v[10:11]") == 4.0);
+    CHECK(result("v_rsq_f64_e32 v[0:1], v[10:11]") == 0.25);
+    CHECK(result("v_rcp_f64_e32 v[0:1], v[10:11]") == 1.0 / 16);
+    set(0, 1e-20);
+    CHECK(result("v_fmac_f64_e32 v[0:1], v[2:3], v[4:5]") == std::fma(1.0 / 3, -7.25, 1e-20));
     CHECK(one("v_cvt_f32_f64_e32 v0, v[2:3]", 0, 0x11111111, 0x3fd55555) ==
           b(static_cast<float>(std::bit_cast<double>(0x3fd5555511111111))));
     state.set_v(8, b(0.1f));
@@ -328,6 +342,60 @@ TEST_CASE("isa: f64 arithmetic") {
     state.set_v(8, 0xfffffffe);
     CHECK(result("v_cvt_f64_i32_e32 v[0:1], v8") == -2.0);
     CHECK(result("v_cvt_f64_u32_e32 v[0:1], v8") == 4294967294.0);
+}
+
+TEST_CASE("isa: f16 arithmetic rounds once to f16 and clears the upper half") {
+    Random random;
+    CAPTURE(random.seed());
+    const auto nearest = [](double x) {
+        const u32 sign = std::signbit(x) ? 0x8000 : 0;
+        const double magnitude = std::fabs(x);
+        if (magnitude >= 65520)
+            return sign | 0x7c00;
+        u32 low = 0, high = 0x7c00;
+        while (high - low > 1) {
+            const u32 middle = (low + high) / 2;
+            (kF16.value(middle) <= magnitude ? low : high) = middle;
+        }
+        const double above = (high == 0x7c00 ? 65536 : kF16.value(high)) - magnitude;
+        const double below = magnitude - kF16.value(low);
+        return sign | (above < below || (above == below && low % 2 == 1) ? high : low);
+    };
+    for (int round = 0; round < 20; ++round) {
+        WaveState state;
+        Lanes x{}, y{};
+        for (unsigned lane = 0; lane < 64; ++lane) {
+            const u32 range = lane % 2 == 0 ? 0x7bff : 0x43ff;  // any finite number, or a small one
+            x[lane] = (random.bits() & 0xffff8000) | random.below(range);
+            y[lane] = (random.bits() & 0xffff8000) | random.below(range);
+        }
+        state.set_v(1, x);
+        state.set_v(2, y);
+        const auto check = [&](const char* text, auto exact) {
+            CAPTURE(text);
+            const WaveState after = run(text, state);
+            for (unsigned lane = 0; lane < 64; ++lane) {
+                const double a = kF16.value(x[lane] & 0xffff), c = kF16.value(y[lane] & 0xffff);
+                CAPTURE(a);
+                CAPTURE(c);
+                CHECK(after.v(0)[lane] == nearest(exact(a, c)));
+            }
+        };
+        check("v_add_f16_e32 v0, v1, v2", [](double a, double c) { return a + c; });
+        check("v_sub_f16_e32 v0, v1, v2", [](double a, double c) { return a - c; });
+        check("v_subrev_f16_e32 v0, v1, v2", [](double a, double c) { return c - a; });
+        check("v_mul_f16_e32 v0, v1, v2", [](double a, double c) { return a * c; });
+        check("v_min_f16_e32 v0, v1, v2",
+              [](double a, double c) { return a < c || (a == c && std::signbit(a)) ? a : c; });
+        check("v_max_f16_e32 v0, v1, v2",
+              [](double a, double c) { return a > c || (a == c && !std::signbit(a)) ? a : c; });
+    }
+}
+
+TEST_CASE("isa: the legacy product gives zero for zero times anything") {
+    CHECK(one("v_mul_legacy_f32_e32 v0, v1, v2", 0, kInf) == 0);
+    CHECK(one("v_mul_legacy_f32_e32 v0, v1, v2", kNan, 0x80000000) == 0);
+    CHECK(one("v_mul_legacy_f32_e32 v0, v1, v2", b(3.0f), b(4.0f)) == b(12.0f));
 }
 
 TEST_CASE("isa: bf16 dot products") {

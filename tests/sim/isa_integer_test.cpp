@@ -96,7 +96,15 @@ const Case kCases[] = {
     {"v_ffbl_b32_e32 v0, v1", [](u32 x, u32, u32, u32) { for (unsigned n = 0; n < 32; ++n) if (bit(x, n)) return u32{n}; return 0xffffffffu; }},
     {"v_ffbh_i32_e32 v0, v1", [](u32 x, u32, u32, u32) { for (unsigned n = 1; n < 32; ++n) if (bit(x, 31 - n) != bit(x, 31)) return u32{n}; return 0xffffffffu; }},
     {"v_sad_u32 v0, v1, v2, v3", [](u32 x, u32 y, u32 z, u32) { return static_cast<u32>(std::max(x, y) - std::min(x, y) + u64{z}); }},
+    {"v_add_i32 v0, v1, v2", [](u32 x, u32 y, u32, u32) { return static_cast<u32>(u64{x} + y); }},
+    {"v_sub_i32 v0, v1, v2", [](u32 x, u32 y, u32, u32) { return static_cast<u32>(i64{x} - i64{y}); }},
     // Sixteen bits: the upper half of the destination becomes zero.
+    {"v_subrev_u16_e32 v0, v1, v2", [](u32 x, u32 y, u32, u32) { return (65536 + low16(y) - low16(x)) % 65536; }},
+    {"v_max_u16_e32 v0, v1, v2", [](u32 x, u32 y, u32, u32) { return std::max(low16(x), low16(y)); }},
+    {"v_min_i16_e32 v0, v1, v2", [](u32 x, u32 y, u32, u32) { return low16(static_cast<u32>(std::min(signed16(x), signed16(y)))); }},
+    {"v_mad_legacy_u16 v0, v1, v2, v3", [](u32 x, u32 y, u32 z, u32) { return low16(low16(x) * low16(y) + low16(z)); }},
+    // Of those with op_sel, the half that is not written is kept.
+    {"v_mad_u16 v0, v1, v2, v3", [](u32 x, u32 y, u32 z, u32 old) { return (old & 0xffff0000) | low16(low16(x) * low16(y) + low16(z)); }},
     {"v_add_u16_e32 v0, v1, v2", [](u32 x, u32 y, u32, u32) { return (low16(x) + low16(y)) % 65536; }},
     {"v_sub_u16_e32 v0, v1, v2", [](u32 x, u32 y, u32, u32) { return (65536 + low16(x) - low16(y)) % 65536; }},
     {"v_mul_lo_u16_e32 v0, v1, v2", [](u32 x, u32 y, u32, u32) { return low16(x) * low16(y) % 65536; }},
@@ -144,6 +152,16 @@ TEST_CASE("isa: packed 16-bit instructions treat each half by itself") {
                     return static_cast<u32>(std::min(signed16(x), signed16(y)));
                 }));
     check_lanes("v_pk_max_u16 v0, v1, v2", halves([](u32 x, u32 y, u32) { return std::max(x, y); }));
+    check_lanes("v_pk_sub_u16 v0, v1, v2", halves([](u32 x, u32 y, u32) { return x - y; }));
+    check_lanes("v_pk_add_i16 v0, v1, v2", halves([](u32 x, u32 y, u32) { return x + y; }));
+    check_lanes("v_pk_lshrrev_b16 v0, v1, v2", halves([](u32 x, u32 y, u32) { return y >> x % 16; }));
+    check_lanes("v_pk_ashrrev_i16 v0, v1, v2",
+                halves([](u32 x, u32 y, u32) { return static_cast<u32>(signed16(y) >> x % 16); }));
+    check_lanes("v_pk_max_i16 v0, v1, v2", halves([](u32 x, u32 y, u32) {
+                    return static_cast<u32>(std::max(signed16(x), signed16(y)));
+                }));
+    check_lanes("v_pk_min_u16 v0, v1, v2", halves([](u32 x, u32 y, u32) { return std::min(x, y); }));
+    check_lanes("v_pk_mad_i16 v0, v1, v2, v3", halves([](u32 x, u32 y, u32 z) { return x * y + z; }));
     check_lanes("v_pk_mad_u16 v0, v1, v2, v3", halves([](u32 x, u32 y, u32 z) { return x * y + z; }));
     // op_sel picks the halves for the low result, op_sel_hi those for the high one.
     check_lanes("v_pk_add_u16 v0, v1, v2 op_sel:[1,0] op_sel_hi:[0,1]", [](u32 x, u32 y, u32, u32) {
@@ -250,6 +268,23 @@ TEST_CASE("isa: 64-bit vector arithmetic") {
           [](u64, u64, u64 c, u32 x, u32 y) { return static_cast<u64>(i64{s(x)} * s(y)) + c; });
 }
 
+TEST_CASE("isa: registers change places, and pass between the two register files") {
+    WaveState state;
+    state.set_v(0, lane_numbers());
+    state.set_v(1, lane_numbers(100));
+    state.set_a(3, lane_numbers(200));
+    const WaveState swapped = run("v_swap_b32 v0, v1", state);
+    const WaveState moved =
+        run("v_accvgpr_write_b32 a0, v1\nv_accvgpr_read_b32 v2, a3\nv_accvgpr_mov_b32 a1, a3\nv_nop", state);
+    for (unsigned lane = 0; lane < 64; ++lane) {
+        CHECK(swapped.v(0)[lane] == 100 + lane);
+        CHECK(swapped.v(1)[lane] == lane);
+        CHECK(moved.a(0)[lane] == 100 + lane);
+        CHECK(moved.v(2)[lane] == 200 + lane);
+        CHECK(moved.a(1)[lane] == 200 + lane);
+    }
+}
+
 TEST_CASE("isa: v_perm_b32 picks bytes, signs and constants") {
     WaveState state;
     state.set_v(1, 0x87654321);  // bytes 4 to 7
@@ -312,7 +347,12 @@ TEST_CASE("isa: what the simulator does not know fails by name") {
     WaveState state;
     state.set_v(1, 1);
     CHECK(fails("v_no_such_thing_b32 v0, v1", state));
-    CHECK(fails("v_add_u32_e32 v0, v1, v9", state));  // v9 was never written
+    // v9 was never written: what is computed from it is undefined, and an error where it comes to matter.
+    CHECK(run("v_add_u32_e32 v0, v1, v9", state).vgprs.count(0) == 0);
+    state.lds.resize(64);
+    const auto used = run_wave("v_add_u32_e32 v0, v1, v9\nds_read_b32 v3, v0", state);
+    REQUIRE_FALSE(used);
+    CHECK(used.error().message.find("v9") != std::string::npos);
     const auto result = run_wave("v_no_such_thing_b32 v0, v1", state);
     REQUIRE_FALSE(result);
     CHECK(result.error().message.find("v_no_such_thing_b32") != std::string::npos);

@@ -104,6 +104,14 @@ const Case kNarrow[] = {
     {"s_pack_hh_b32_b16 s0, s2, s4", 0x11112222, 0x33334444, 0x33331111, kept},
     {"s_bitset1_b32 s0, s2", 0, 0, 0x22222223, kept},
     {"s_bitset0_b32 s0, s2", 1, 0, 0x22222220, kept},
+    {"s_absdiff_i32 s0, s2, s4", 3, 10, 7, one},
+    {"s_absdiff_i32 s0, s2, s4", kMinusOne, 1, 2, one},
+    {"s_absdiff_i32 s0, s2, s4", 5, 5, 0, zero},
+    {"s_bcnt0_i32_b64 s0, s[2:3]", 0xff, 0, 56, one},
+    {"s_ff0_i32_b32 s0, s2", 0xff, 0, 8, kept},
+    {"s_ff0_i32_b64 s0, s[2:3]", ~u64{0}, 0, kMinusOne, kept},
+    {"s_flbit_i32_i64 s0, s[2:3]", 0xffffff0000000000, 0, 24, kept},
+    {"s_addk_i32 s0, 0x7fff", 0, 0, 0x2222a221, zero},
     {"s_addk_i32 s0, 0xfffe", 0, 0, 0x22222220, zero},
     {"s_mulk_i32 s0, 0x2", 0, 0, 0x44444444, kept},
 };
@@ -124,6 +132,12 @@ const Case kWide[] = {
     {"s_bfe_u64 s[0:1], s[2:3], s4", 0xfedcba9876543210, 0x00140020, 0xcba98, one},
     {"s_bfe_i64 s[0:1], s[2:3], s4", 0xfedcba9876543210, 0x00140020, 0xfffffffffffcba98, one},
     {"s_bfm_b64 s[0:1], s2, s4", 8, 32, 0xff00000000, kept},
+    {"s_nand_b64 s[0:1], s[2:3], s[4:5]", ~u64{0}, ~u64{0}, 0, zero},
+    {"s_nor_b64 s[0:1], s[2:3], s[4:5]", 1, 2, ~u64{3}, one},
+    {"s_xnor_b64 s[0:1], s[2:3], s[4:5]", 1, 2, ~u64{3}, one},
+    {"s_orn2_b64 s[0:1], s[2:3], s[4:5]", 1, ~u64{6}, 7, one},
+    {"s_bitset1_b64 s[0:1], s2", 40, 0, 0x1111111122222222 | u64{1} << 40, kept},
+    {"s_bitset0_b64 s[0:1], s2", 1, 0, 0x1111111122222220, kept},
     {"s_brev_b64 s[0:1], s[2:3]", 1, 0, u64{1} << 63, kept},
 };
 
@@ -164,6 +178,21 @@ TEST_CASE("isa: scalar comparisons") {
                  {"s_cmp_ge_u32 s2, s4", 1, 1, true},
                  {"s_cmp_le_i32 s2, s4", 2, 1, false},
                  {"s_cmp_gt_u32 s2, 0xff", 256, 0, true},
+                 {"s_cmp_eq_u32 s2, s4", 2, 2, true},
+                 {"s_cmp_ge_i32 s2, s4", 0xffffffff, 0, false},
+                 {"s_cmp_le_u32 s2, s4", 0xffffffff, 0, false},
+                 {"s_cmp_lg_i32 s2, s4", 1, 2, true},
+                 // The immediate is sign-extended for _i32 and zero-extended for _u32.
+                 {"s_cmpk_eq_i32 s2, 0x8000", 0xffff8000, 0, true},
+                 {"s_cmpk_lg_u32 s2, 0x8000", 0xffff8000, 0, true},
+                 {"s_cmpk_gt_i32 s2, 0xfffe", 0xffffffff, 0, true},
+                 {"s_cmpk_ge_i32 s2, 0x1", 0xffffffff, 0, false},
+                 {"s_cmpk_lt_i32 s2, 0x1", 0xffffffff, 0, true},
+                 {"s_cmpk_le_i32 s2, 0xffff", 0xffffffff, 0, true},
+                 {"s_cmpk_gt_u32 s2, 0xffff", 0x10000, 0, true},
+                 {"s_cmpk_ge_u32 s2, 0xffff", 0xffff, 0, true},
+                 {"s_cmpk_lt_u32 s2, 0xffff", 0xffffffff, 0, false},
+                 {"s_cmpk_le_u32 s2, 0xffff", 0x10000, 0, false},
                  {"s_cmpk_lg_i32 s2, 0xffff", 0xffffffff, 0, false},
                  {"s_cmpk_eq_u32 s2, 0xffff", 0xffff, 0, true},
                  {"s_bitcmp1_b32 s2, s4", 0x10, 4, true},
@@ -181,6 +210,9 @@ TEST_CASE("isa: scalar comparisons") {
     state.set_s64(4, 0);
     CHECK_FALSE(*run("s_cmp_eq_u64 s[2:3], s[4:5]", state).scc);
     CHECK(*run("s_cmp_lg_u64 s[2:3], s[4:5]", state).scc);
+    state.set_s(4, 32);
+    CHECK(*run("s_bitcmp1_b64 s[2:3], s4", state).scc);
+    CHECK_FALSE(*run("s_bitcmp0_b64 s[2:3], s4", state).scc);
 }
 
 TEST_CASE("isa: scalar selects and conditional moves read SCC") {
@@ -194,6 +226,7 @@ TEST_CASE("isa: scalar selects and conditional moves read SCC") {
         CHECK(run("s_cselect_b64 s[0:1], s[2:3], s[4:5]", state).s64(0) ==
               (scc ? 0x0000000a0000000b : 0x0000000c0000000d));
         CHECK(run("s_cmov_b32 s0, s2", state).s(0) == (scc ? 0xb : 0));
+        CHECK(run("s_cmov_b64 s[0:1], s[2:3]", state).s64(0) == (scc ? 0x0000000a0000000b : 0));
     }
 }
 
@@ -208,7 +241,12 @@ TEST_CASE("isa: saving and narrowing EXEC") {
                  {"s_or_saveexec_b64 s[0:1], s[2:3]", 0x0000000fffffffff},
                  {"s_xor_saveexec_b64 s[0:1], s[2:3]", 0x0000000ffffffff0},
                  {"s_andn2_saveexec_b64 s[0:1], s[2:3]", 0x0000000f0000ff00},
-                 {"s_andn1_saveexec_b64 s[0:1], s[2:3]", 0x00000000ffff00f0}};
+                 {"s_andn1_saveexec_b64 s[0:1], s[2:3]", 0x00000000ffff00f0},
+                 {"s_orn1_saveexec_b64 s[0:1], s[2:3]", 0xfffffff0ffff00ff},
+                 {"s_orn2_saveexec_b64 s[0:1], s[2:3]", 0xffffffff0000ff0f},
+                 {"s_nand_saveexec_b64 s[0:1], s[2:3]", 0xfffffffffffffff0},
+                 {"s_nor_saveexec_b64 s[0:1], s[2:3]", 0xfffffff000000000},
+                 {"s_xnor_saveexec_b64 s[0:1], s[2:3]", 0xfffffff00000000f}};
     for (const auto& c : cases) {
         CAPTURE(c.text);
         const WaveState after = run(c.text, state);
@@ -216,6 +254,13 @@ TEST_CASE("isa: saving and narrowing EXEC") {
         CHECK(after.s64(0) == state.exec);
         CHECK(*after.scc);
     }
+    // The wrexec forms write the new EXEC.
+    const WaveState both = run("s_andn1_wrexec_b64 s[0:1], s[2:3]", state);
+    CHECK(both.exec == 0x00000000ffff00f0);
+    CHECK(both.s64(0) == both.exec);
+    const WaveState other = run("s_andn2_wrexec_b64 s[0:1], s[2:3]", state);
+    CHECK(other.exec == 0x0000000f0000ff00);
+    CHECK(other.s64(0) == other.exec);
     state.set_s64(2, u64{1} << 63);
     CHECK_FALSE(*run("s_and_saveexec_b64 s[0:1], s[2:3]", state).scc);
 }
