@@ -58,20 +58,20 @@ void make_addresses(Wave& w, const Instruction& i, BufferAccess& access) {
     }
 }
 
-// Lanes whose dword n is in range. A carry out of the 32-bit offset is out of range too.
-u64 lanes_in_range(const BufferAccess& access, unsigned n) {
+// Of the active lanes those whose dword n is in range. A carry out of the 32-bit offset is out of range too.
+u64 lanes_in_range(const BufferAccess& access, u64 active, unsigned n) {
     u64 lanes = 0;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
         lanes |= static_cast<u64>(u64{access.offset[lane]} + 4 * n < access.buffer.num_records) << lane;
     }
-    return lanes & access.a.lanes;
+    return lanes & active;
 }
 
 void load(Wave& w, const Instruction& i) {
     const DataShape shape = unpack_shape(i.opcode->parameter);
     BufferAccess access;
     make_addresses(w, i, access);
-    const u64 active = access.a.lanes, last = lanes_in_range(access, shape.dwords() - 1);
+    const u64 active = access.a.lanes, last = lanes_in_range(access, active, shape.dwords() - 1);
     // What is out of range reads as zero and touches no memory.
     access.a.lanes = last;
     load_lanes(w, i, i.dst, access.a, shape);
@@ -108,14 +108,14 @@ void store(Wave& w, const Instruction& i) {
     const DataShape shape = unpack_shape(i.opcode->parameter);
     BufferAccess access;
     make_addresses(w, i, access);
-    const u64 active = access.a.lanes, last = lanes_in_range(access, shape.dwords() - 1);
+    const u64 active = access.a.lanes, last = lanes_in_range(access, active, shape.dwords() - 1);
     access.a.lanes = last;
     store_lanes(w, i, i.src[3], access.a, shape);
     w.global_written += static_cast<u64>(std::popcount(last)) * shape.bytes;
     // Lanes that are partly in range store those dwords.
     for (unsigned n = 0; n + 1 < shape.dwords(); ++n) {
         Addresses part;
-        part.lanes = active & ~last & lanes_in_range(access, n);
+        part.lanes = lanes_in_range(access, active & ~last, n);
         for (unsigned lane = 0; lane < kLanes; ++lane) {
             part.address[lane] = access.a.address[lane] + 4 * n;
         }
@@ -130,7 +130,7 @@ void atomic(Wave& w, const Instruction& i) {
     BufferAccess access;
     make_addresses(w, i, access);
     const AtomicOp op = unpack_atomic(i.opcode->parameter);
-    const u64 inside = lanes_in_range(access, op.bytes / 4 - 1);
+    const u64 inside = lanes_in_range(access, access.a.lanes, op.bytes / 4 - 1);
     if (i.returns && inside != access.a.lanes) {
         fault(std::countr_zero(access.a.lanes & ~inside),
               "an atomic operation that returns is out of the buffer's range");
@@ -147,7 +147,7 @@ void load_to_lds(Wave& w, const Instruction& i) {
     if (~w.sgprs_defined[kM0] != 0) {
         fault_undefined(w, i, "M0", -1, origin_of_sgpr(w, i, kM0));
     }
-    const u64 active = access.a.lanes, inside = lanes_in_range(access, shape.dwords() - 1);
+    const u64 active = access.a.lanes, inside = lanes_in_range(access, active, shape.dwords() - 1);
     access.a.lanes = inside;
     check_addresses(w, access.a, shape.bytes, alignment(shape.bytes));
     const u64 base = (w.sgprs[kM0] & 0x3ffffu) + static_cast<u64>(i.offset);

@@ -176,8 +176,9 @@ void Launch::start_wave(const WorkGroup& group, unsigned number, Wave& w) const 
     w.code = kernel_->code;
     w.pc = kernel_->entry;
     w.number = number;
-    w.ranges[0] = {reinterpret_cast<std::uintptr_t>(kernargs_),
-                   reinterpret_cast<std::uintptr_t>(kernargs_) + kernarg_bytes_};
+    // Clang widens argument loads to 16 bytes, so a driver's segment is a multiple of that; zeros follow the arguments.
+    const auto kernargs = reinterpret_cast<std::uintptr_t>(kernargs_);
+    w.ranges[0] = {kernargs, kernargs + (kernarg_bytes_ + 15) / 16 * 16};
     w.ranges[1] = {reinterpret_cast<std::uintptr_t>(packet_),
                    reinterpret_cast<std::uintptr_t>(packet_) + sizeof packet_};
 

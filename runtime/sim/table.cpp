@@ -43,6 +43,7 @@ std::unordered_map<std::string_view, const Opcode*> make_table() {
         add(baseline::compare_opcodes());
     }
     add(portable::convert_opcodes());
+    add(portable::half_opcodes());
     add(scalar_opcodes());
     add(branch_opcodes());
     add(cross_lane_opcodes());

@@ -28,6 +28,7 @@ KILN_SIM_LANE_TABLES
 }
 namespace portable {
 std::span<const Opcode> convert_opcodes();
+std::span<const Opcode> half_opcodes();
 }
 #undef KILN_SIM_LANE_TABLES
 

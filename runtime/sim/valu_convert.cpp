@@ -284,36 +284,6 @@ void cvt_scalef32_pk_fp4_16bit(Wave& w, const Instruction& i) {
     });
 }
 
-// ---- float16, through float32: each operation rounds once, because float32 has more than twice the digits
-// ----
-
-u32 narrow(float x) {
-    return n::f32_to_f16(n::to_bits(x)) & 0xffff;
-}
-float wide16(u32 x) {
-    return n::to_float(n::f16_to_f32(x));
-}
-u32 add_f16(u32 x, u32 y) {
-    return narrow(wide16(x) + wide16(y));
-}
-u32 sub_f16(u32 x, u32 y) {
-    return narrow(wide16(x) - wide16(y));
-}
-u32 subrev_f16(u32 x, u32 y) {
-    return narrow(wide16(y) - wide16(x));
-}
-u32 mul_f16(u32 x, u32 y) {
-    return narrow(wide16(x) * wide16(y));
-}
-u32 min_f16(u32 x, u32 y) {
-    return n::f32_to_f16(n::v_min_f32(n::f16_to_f32(x), n::f16_to_f32(y))) & 0xffff;
-}
-u32 max_f16(u32 x, u32 y) {
-    return n::f32_to_f16(n::v_max_f32(n::f16_to_f32(x), n::f16_to_f32(y))) & 0xffff;
-}
-u32 cvt_f32_f16(u32 x) {
-    return n::f16_to_f32(x);
-}
 u32 cvt_f16_f32(u32 x) {
     return n::f32_to_f16(x) & 0xffff;
 }
@@ -356,15 +326,8 @@ constexpr Opcode kOpcodes[] = {
     wide<n::v_sqrt_f64>("v_sqrt_f64", "w:F"),
     three<n::v_dot2_f32_bf16>("v_dot2_f32_bf16", "v:uuf", kNoDpp),
     three<n::v_dot2c_f32_bf16>("v_dot2c_f32_bf16", "v:uu+", 0),
-    one<cvt_f32_f16>("v_cvt_f32_f16", "v:h"),
     one<cvt_f16_f32>("v_cvt_f16_f32", "v:f", kPlain),
     two<n::v_cvt_pkrtz_f16_f32>("v_cvt_pkrtz_f16_f32", "v:ff", kPlain),
-    two<add_f16>("v_add_f16", "v:hh", 0),
-    two<sub_f16>("v_sub_f16", "v:hh", 0),
-    two<subrev_f16>("v_subrev_f16", "v:hh", 0),
-    two<mul_f16>("v_mul_f16", "v:hh", 0),
-    two<min_f16>("v_min_f16", "v:hh", 0),
-    two<max_f16>("v_max_f16", "v:hh", 0),
     raw("v_cvt_f32_fp8", "v:u", cvt_f32_8bit<Format::e4m3>, 0),
     raw("v_cvt_f32_bf8", "v:u", cvt_f32_8bit<Format::e5m2>, 0),
     raw("v_cvt_pk_f32_fp8", "w:u", cvt_pk_f32_8bit<Format::e4m3>, 0),

@@ -272,7 +272,6 @@ constexpr Opcode kOpcodes[] = {
     op<Min_i16, 2>("v_min_i16", "v:ii"),
     op<Max_i16, 2>("v_max_i16", "v:ii"),
     op<Mad_u16, 3>("v_mad_legacy_u16", "v:iii"),
-    op<Mad_u16, 3>("v_mad_u16", "v:iii"),
     op<Mad_u32_u16, 3>("v_mad_u32_u16", "v:iiu"),
     op<Mad_i32_i16, 3>("v_mad_i32_i16", "v:iiu"),
     {"v_mbcnt_lo_u32_b32", "v:uu", mbcnt<0>, Category::valu, 0, nullptr, 0, 0},
