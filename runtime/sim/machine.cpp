@@ -103,7 +103,8 @@ void Run::work() {
     const DefaultFloatMode float_mode;
     const unsigned num_waves = launch_.num_waves();
     const std::unique_ptr<Wave[]> waves(new Wave[num_waves]);
-    std::vector<std::uint8_t> lds(launch_.lds_bytes()), written(launch_.lds_bytes());
+    // Never empty, so that there is an address.
+    std::vector<std::uint8_t> lds(launch_.lds_bytes() + 1), written(launch_.lds_bytes() + 1);
     WorkGroup group;
     group.lds = lds.data();
     group.lds_written = written.data();

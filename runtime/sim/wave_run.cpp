@@ -1,7 +1,6 @@
 #include "runtime/sim/wave_run.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "runtime/sim/decode.hpp"
@@ -92,7 +91,7 @@ Result<WaveState> run_wave(std::string_view instructions, const WaveState& befor
     decode_lines(code, instructions);
     const std::size_t lds_bytes = before.lds.size() + before.lds_unwritten;
     std::vector<std::uint8_t> lds(lds_bytes + 1), written(lds_bytes + 1);
-    std::memcpy(lds.data(), before.lds.data(), before.lds.size());
+    std::ranges::copy(before.lds, reinterpret_cast<std::byte*>(lds.data()));
     std::fill_n(written.begin(), before.lds.size(), std::uint8_t{0xff});
     WorkGroup group;
     group.lds = lds.data();
