@@ -177,6 +177,29 @@ TEST_CASE("isa: bf16 and f16") {
     CHECK(one("v_cvt_pkrtz_f16_f32 v0, v1, v2", b(65519.0f), b(-1.0f)) == 0xbc007bff);
 }
 
+TEST_CASE("isa: floats to integers truncate and saturate") {
+    const struct {
+        float x;
+        std::uint32_t i32, u32;
+    } cases[] = {{1.9f, 1, 1},
+                 {-1.9f, 0xffffffff, 0},
+                 {0.9f, 0, 0},
+                 {2147483520.0f, 0x7fffff80, 0x7fffff80},
+                 {2147483648.0f, 0x7fffffff, 0x80000000},
+                 {-2147483648.0f, 0x80000000, 0},
+                 {-3e9f, 0x80000000, 0},
+                 {4294967040.0f, 0x7fffffff, 0xffffff00},
+                 {5e9f, 0x7fffffff, 0xffffffff},
+                 {std::numeric_limits<float>::infinity(), 0x7fffffff, 0xffffffff},
+                 {-std::numeric_limits<float>::infinity(), 0x80000000, 0},
+                 {std::numeric_limits<float>::quiet_NaN(), 0, 0}};
+    for (const auto& c : cases) {
+        CAPTURE(c.x);
+        CHECK(one("v_cvt_i32_f32_e32 v0, v1", b(c.x)) == c.i32);
+        CHECK(one("v_cvt_u32_f32_e32 v0, v1", b(c.x)) == c.u32);
+    }
+}
+
 TEST_CASE("isa: integers and floats") {
     // f64 in v[2:3].
     CHECK(one("v_cvt_i32_f64_e32 v0, v[2:3]", 0, 0, 0xc1dfffff) == 0x80000400);  // 2^10 above the lowest
@@ -189,6 +212,8 @@ TEST_CASE("isa: integers and floats") {
     CHECK(one("v_cvt_i32_f32_e32 v0, v1", 0x7fc00000) == 0);
     CHECK(one("v_cvt_f32_i32_e32 v0, v1", 0xfffffffe) == b(-2.0f));
     CHECK(one("v_cvt_f32_u32_e32 v0, v1", 0xfffffffe) == b(4294967296.0f));
+    CHECK(one("v_cvt_f32_u32_e32 v0, v1", 16777217) == b(16777216.0f));
+    CHECK(one("v_cvt_f32_u32_e32 v0, v1", 16777219) == b(16777220.0f));
     for (unsigned byte = 0; byte < 4; ++byte)
         CHECK(one("v_cvt_f32_ubyte" + std::to_string(byte) + "_e32 v0, v1", 0x40302010) ==
               b(16.0f * static_cast<float>(byte + 1)));

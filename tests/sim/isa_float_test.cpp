@@ -149,6 +149,13 @@ TEST_CASE("isa: min, max and med3 by NaN and zeros") {
     CHECK(one("v_min3_f32 v0, v1, v2, v3", b(1.0f), b(-5.0f), b(3.0f)) == b(-5.0f));
     CHECK(one("v_med3_f32 v0, v1, v2, v3", b(7.0f), b(-5.0f), b(3.0f)) == b(3.0f));
     CHECK(one("v_med3_f32 v0, v1, v2, v3", kNan, b(-5.0f), b(3.0f)) == b(-5.0f));
+    const u32 values[3] = {b(-1.5f), b(2.0f), b(7.0f)};
+    const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (const auto& order : orders)
+        CHECK(one("v_med3_f32 v0, v1, v2, v3", values[order[0]], values[order[1]], values[order[2]]) ==
+              b(2.0f));
+    CHECK(one("v_med3_f32 v0, v1, v2, v3", b(3.0f), b(2.0f), kNan) == b(2.0f));
+    CHECK(one("v_minimum3_f32 v0, v1, v2, v3", b(2.0f), b(1.0f), kInf) == b(1.0f));
     CHECK(one("v_max3_f32 v0, |v1|, |v2|, v3", b(1.0f), b(-5.0f), b(3.0f)) == b(5.0f));
     CHECK(nan(one("v_maximum3_f32 v0, v1, v2, v3", b(1.0f), kNan, b(3.0f))));
 }

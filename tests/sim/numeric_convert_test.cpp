@@ -64,7 +64,6 @@ TEST_CASE("convert: f32 to bf16 rounds to nearest even and keeps NaN a NaN") {
     CHECK(f32_to_bf16(0x7f800001) ==
           0x7fc0);  // the payload's upper bits are all zero: must not become infinity
     CHECK(f32_to_bf16(0x7f7fffff) == 0x7f80);
-    CHECK(v_cvt_pk_bf16_f32(as_bits(1.0f), as_bits(-2.0f)) == 0xc0003f80);
 }
 
 TEST_CASE("convert: f32 to f16 toward zero never grows a number") {
@@ -228,37 +227,11 @@ TEST_CASE("convert: scaled down to 8 bits rounds once and keeps the other half")
     CHECK(v_cvt_scalef32_pk_8bit_f32(Format::e4m3, as_bits(1.0f), 0, 0x7f800000, 0, 0) == 0x7f7f);
 }
 
-TEST_CASE("convert: floats to integers truncate and saturate") {
-    const struct {
-        float x;
-        std::uint32_t i32, u32;
-    } cases[] = {{1.9f, 1, 1},
-                 {-1.9f, 0xffffffff, 0},
-                 {0.9f, 0, 0},
-                 {2147483520.0f, 0x7fffff80, 0x7fffff80},
-                 {2147483648.0f, 0x7fffffff, 0x80000000},
-                 {-2147483648.0f, 0x80000000, 0},
-                 {-3e9f, 0x80000000, 0},
-                 {4294967040.0f, 0x7fffffff, 0xffffff00},
-                 {5e9f, 0x7fffffff, 0xffffffff},
-                 {std::numeric_limits<float>::infinity(), 0x7fffffff, 0xffffffff},
-                 {-std::numeric_limits<float>::infinity(), 0x80000000, 0},
-                 {std::numeric_limits<float>::quiet_NaN(), 0, 0}};
-    for (const auto& c : cases) {
-        CAPTURE(c.x);
-        CHECK(v_cvt_i32_f32(as_bits(c.x)) == c.i32);
-        CHECK(v_cvt_u32_f32(as_bits(c.x)) == c.u32);
-    }
+TEST_CASE("convert: the integers next to a float") {
     CHECK(v_cvt_rpi_i32_f32(as_bits(2.5f)) == 3);
     CHECK(v_cvt_rpi_i32_f32(as_bits(-2.5f)) == static_cast<std::uint32_t>(-2));
     CHECK(v_cvt_flr_i32_f32(as_bits(-2.5f)) == static_cast<std::uint32_t>(-3));
-}
-
-TEST_CASE("convert: integers to floats round to nearest even") {
-    CHECK(as_float(v_cvt_f32_i32(0xffffffff)) == -1.0f);
-    CHECK(as_float(v_cvt_f32_u32(0xffffffff)) == 4294967296.0f);
-    CHECK(as_float(v_cvt_f32_u32(16777217)) == 16777216.0f);
-    CHECK(as_float(v_cvt_f32_u32(16777219)) == 16777220.0f);
-    for (unsigned byte = 0; byte < 4; ++byte)
-        CHECK(as_float(v_cvt_f32_ubyte(0x04030201, byte)) == static_cast<float>(byte + 1));
+    CHECK(v_cvt_flr_i32_f32(as_bits(3e9f)) == 0x7fffffff);
+    CHECK(v_cvt_flr_i32_f32(as_bits(-3e9f)) == 0x80000000);
+    CHECK(v_cvt_flr_i32_f32(0x7fc00000) == 0);
 }

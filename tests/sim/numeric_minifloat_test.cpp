@@ -109,7 +109,6 @@ TEST_CASE("minifloat: beyond the largest number") {
     CHECK(encode(Format::e4m3, 0x7f800000) == 0x7f);
     CHECK(encode(Format::e4m3, 0xff800000) == 0xff);
     CHECK((encode(Format::e4m3, 0x7fc00000) & 0x7f) == 0x7f);
-    CHECK(encode(Format::e4m3, as_bits(1000.0f), 0, Overflow::saturate) == 0x7e);
     // e5m2 and f16: infinity from half a step above the largest on, since that tie's even neighbour is
     // infinity.
     CHECK(encode(Format::e5m2, as_bits(std::nextafter(61440.0f, 0.0f))) == 0x7b);

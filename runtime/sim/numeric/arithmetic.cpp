@@ -47,21 +47,10 @@ std::uint32_t pick_number(std::uint32_t a, std::uint32_t b, Pick pick) {
     return pick(a, b);
 }
 
-template <class Pick>
-std::uint32_t pick_or_nan(std::uint32_t a, std::uint32_t b, Pick pick) {
-    if (is_nan(a))
-        return quiet(a);
-    if (is_nan(b))
-        return quiet(b);
-    return pick(a, b);
-}
-
 template <class Function>
 std::uint32_t rounded(std::uint32_t x, Function function) {
     return is_nan(x) ? quiet(x) : to_bits(function(to_float(x)));
 }
-
-constexpr int kMantissaBits = 23;
 
 }  // namespace
 
@@ -102,19 +91,6 @@ std::uint32_t v_min_f32(std::uint32_t a, std::uint32_t b) {
 }
 std::uint32_t v_max_f32(std::uint32_t a, std::uint32_t b) {
     return pick_number(a, b, greater);
-}
-
-std::uint32_t v_med3_f32(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    if (is_nan(a) || is_nan(b) || is_nan(c))
-        return v_min_f32(v_min_f32(a, b), c);
-    return greater(lesser(a, b), lesser(greater(a, b), c));
-}
-
-std::uint32_t v_minimum3_f32(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    return pick_or_nan(pick_or_nan(a, b, lesser), c, lesser);
-}
-std::uint32_t v_maximum3_f32(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    return pick_or_nan(pick_or_nan(a, b, greater), c, greater);
 }
 
 std::uint32_t v_ldexp_f32(std::uint32_t x, std::uint32_t exponent) {
@@ -159,23 +135,6 @@ std::uint32_t v_floor_f32(std::uint32_t x) {
 }
 std::uint32_t v_rndne_f32(std::uint32_t x) {
     return rounded(x, [](float v) { return std::nearbyint(v); });
-}
-
-bool v_cmp_class_f32(std::uint32_t x, std::uint32_t mask) {
-    const bool negative = (x & kSignBit) != 0;
-    const std::uint32_t magnitude = x & ~kSignBit;
-    unsigned bit;
-    if (magnitude > kInfinity)
-        bit = is_signalling(x) ? 0 : 1;
-    else if (magnitude == kInfinity)
-        bit = negative ? 2 : 9;
-    else if (magnitude >> kMantissaBits != 0)
-        bit = negative ? 3 : 8;
-    else if (magnitude != 0)
-        bit = negative ? 4 : 7;
-    else
-        bit = negative ? 5 : 6;
-    return (mask >> bit & 1) != 0;
 }
 
 namespace {

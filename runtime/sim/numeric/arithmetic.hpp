@@ -70,11 +70,6 @@ std::uint64_t v_div_fixup_f64(std::uint64_t quotient, std::uint64_t denominator,
 // quiet.
 std::uint32_t v_min_f32(std::uint32_t a, std::uint32_t b);
 std::uint32_t v_max_f32(std::uint32_t a, std::uint32_t b);
-// med3 with a NaN among its sources is min3 of them, which is the smallest number.
-std::uint32_t v_med3_f32(std::uint32_t a, std::uint32_t b, std::uint32_t c);
-// Minimum and maximum of gfx950 that let any NaN through, quieted.
-std::uint32_t v_minimum3_f32(std::uint32_t a, std::uint32_t b, std::uint32_t c);
-std::uint32_t v_maximum3_f32(std::uint32_t a, std::uint32_t b, std::uint32_t c);
 
 std::uint32_t v_ldexp_f32(std::uint32_t x, std::uint32_t exponent);  // one rounding, saturating exponent
 std::uint32_t v_frexp_mant_f32(std::uint32_t x);     // in [0.5, 1); infinity and NaN unchanged
@@ -84,10 +79,6 @@ std::uint32_t v_trunc_f32(std::uint32_t x);
 std::uint32_t v_ceil_f32(std::uint32_t x);
 std::uint32_t v_floor_f32(std::uint32_t x);
 std::uint32_t v_rndne_f32(std::uint32_t x);
-
-// Bit tests of v_cmp_class: signalling NaN, quiet NaN, -inf, -normal, -denormal, -0, +0, +denormal, +normal,
-// +inf.
-bool v_cmp_class_f32(std::uint32_t x, std::uint32_t mask);
 
 // Dot products of two bf16 pairs: denormals are flushed on input and output whatever MODE says, each product
 // and sum rounds to float. Whether the hardware fuses them is not specified.

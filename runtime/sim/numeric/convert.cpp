@@ -157,31 +157,11 @@ std::uint32_t saturate_i32(double x) {
 
 }  // namespace
 
-std::uint32_t v_cvt_i32_f32(std::uint32_t x) {
-    return saturate_i32(to_float(x));
-}
-
-std::uint32_t v_cvt_u32_f32(std::uint32_t x) {
-    const double value = to_float(x);
-    if (!(value > 0))  // NaN too
-        return 0;
-    return value >= 4294967295.0 ? 0xffffffff : static_cast<std::uint32_t>(value);
-}
-
 std::uint32_t v_cvt_rpi_i32_f32(std::uint32_t x) {
     return saturate_i32(std::floor(double{to_float(x)} + 0.5));
 }
 std::uint32_t v_cvt_flr_i32_f32(std::uint32_t x) {
     return saturate_i32(std::floor(to_float(x)));
-}
-std::uint32_t v_cvt_f32_i32(std::uint32_t x) {
-    return to_bits(static_cast<float>(static_cast<std::int32_t>(x)));
-}
-std::uint32_t v_cvt_f32_u32(std::uint32_t x) {
-    return to_bits(static_cast<float>(x));
-}
-std::uint32_t v_cvt_f32_ubyte(std::uint32_t x, unsigned byte) {
-    return v_cvt_f32_u32(x >> (8 * byte) & 0xff);
 }
 
 }  // namespace kiln::sim::numeric

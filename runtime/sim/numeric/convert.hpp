@@ -45,9 +45,6 @@ constexpr std::uint32_t f32_to_bf16(std::uint32_t x);
 // Rounds toward zero; an overflow from finite gives the largest finite number.
 std::uint32_t f32_to_f16_toward_zero(std::uint32_t x);
 
-constexpr std::uint32_t v_cvt_pk_bf16_f32(std::uint32_t low, std::uint32_t high) {
-    return f32_to_bf16(low) | f32_to_bf16(high) << 16;
-}
 std::uint32_t v_cvt_pkrtz_f16_f32(std::uint32_t low, std::uint32_t high);
 
 // Unscaled 8-bit conversions. `format` is e4m3 ("fp8") or e5m2 ("bf8"). Down: FP16_OVFL = 0, so overflow,
@@ -83,14 +80,9 @@ std::optional<std::uint32_t> v_cvt_scalef32_pk_fp4_16bit(Format from, std::uint3
                                                          std::uint32_t scale, std::uint32_t old,
                                                          unsigned byte);
 
-// Integers. Float to integer truncates toward zero and saturates; NaN gives 0.
-std::uint32_t v_cvt_i32_f32(std::uint32_t x);
-std::uint32_t v_cvt_u32_f32(std::uint32_t x);
+// Float to integer: saturates, and NaN gives 0.
 std::uint32_t v_cvt_rpi_i32_f32(std::uint32_t x);  // floor(x + 0.5)
 std::uint32_t v_cvt_flr_i32_f32(std::uint32_t x);  // floor(x)
-std::uint32_t v_cvt_f32_i32(std::uint32_t x);
-std::uint32_t v_cvt_f32_u32(std::uint32_t x);
-std::uint32_t v_cvt_f32_ubyte(std::uint32_t x, unsigned byte);
 
 // ---- implementations ----
 

@@ -53,13 +53,6 @@ constexpr Layout layout_of(Format format) {
     return {};
 }
 
-// What a number too large for the format becomes.
-enum class Overflow : std::uint8_t {
-    special,   // infinity, or NaN where the format has none: FP16_OVFL = 0, the default
-    saturate,  // the largest finite number with the sign kept: fp4 and fp6 always, the others with FP16_OVFL
-               // = 1
-};
-
 inline constexpr std::uint32_t kQuietNan = 0x7fc00000;
 inline constexpr std::uint32_t kInfinity = 0x7f800000;
 inline constexpr std::uint32_t kSignBit = 0x80000000;
@@ -73,11 +66,10 @@ constexpr bool is_nan(std::uint32_t float_bits) {
 // above. Bits above the code's are ignored. NaN comes back quiet with its sign and payload.
 constexpr std::uint32_t decode(Format format, std::uint32_t code, int exponent = 0);
 
-// The code that `float_bits` / 2^exponent rounds to: nearest even, one rounding. NaN and infinity to a format
-// that has neither follow `overflow` as far as it can: infinity saturates, NaN gives the largest number too,
-// and the caller must have refused it (the hardware's answer is unspecified).
-constexpr std::uint32_t encode(Format format, std::uint32_t float_bits, int exponent = 0,
-                               Overflow overflow = Overflow::special);
+// The code that `float_bits` / 2^exponent rounds to: nearest even, one rounding. Too large a number becomes
+// infinity, or NaN in e4m3 (FP16_OVFL = 0, the default), and saturates with its sign in fp4 and fp6. NaN to
+// those two is for the caller to refuse: what the hardware answers is not specified.
+constexpr std::uint32_t encode(Format format, std::uint32_t float_bits, int exponent = 0);
 
 // ---- implementations ----
 
@@ -145,7 +137,7 @@ constexpr std::uint32_t decode(Format format, std::uint32_t code, int exponent) 
     return sign | (bits > kInfinity ? kInfinity : bits);
 }
 
-constexpr std::uint32_t encode(Format format, std::uint32_t float_bits, int exponent, Overflow overflow) {
+constexpr std::uint32_t encode(Format format, std::uint32_t float_bits, int exponent) {
     const Layout layout = layout_of(format);
     const std::uint32_t sign = (float_bits >> 31) << (layout.bits - 1);
     const std::uint32_t magnitude = float_bits & ~kSignBit;
@@ -173,8 +165,7 @@ constexpr std::uint32_t encode(Format format, std::uint32_t float_bits, int expo
         code = detail::round_magnitude(layout, parts.significand, parts.exponent - exponent);
     }
     if (code > layout.max_code) {
-        const bool infinite = magnitude == kInfinity;
-        if (layout.nan_code == 0 || (overflow == Overflow::saturate && !infinite))
+        if (layout.nan_code == 0)
             code = layout.max_code;
         else
             code = layout.has_infinity ? layout.max_code + 1 : layout.nan_code;
