@@ -87,6 +87,7 @@ TEST_CASE("EventsTellTime") {
     float milliseconds = -1;
     CHECK(hipEventElapsedTime(&milliseconds, start, stop) == kInvalidHandle);  // not recorded
     CHECK(hipEventRecord(start, stream) == kSuccess);
+    CHECK(hipEventSynchronize(start) == kSuccess);
     {
         Gate gate(stream);
         CHECK(hipEventRecord(stop, stream) == kSuccess);
