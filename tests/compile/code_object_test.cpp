@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 
+#include "runtime/compile/code_object_metadata.hpp"
 #include "runtime/compile/listing.hpp"
 #include "support.hpp"
 
@@ -123,16 +124,13 @@ TEST_CASE("CodeObjectOfAnotherKindIsRefused") {
 }
 
 TEST_CASE("CodeObjectMetadataThatNestsTooDeepIsRefused") {
-    // Arrays in arrays as deep as the note is long: a reader that recurses without a limit ends on its stack.
-    Bytes bytes = compiled().code_object;
-    const std::size_t note = find(bytes, "AMDGPU\0");
-    const std::size_t document = note + 8;
-    std::uint32_t length = 0;
-    std::memcpy(&length, bytes.data() + note - 8, sizeof length);
-    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(document), length, std::byte{0x91});
-    const auto object = read_code_object(bytes);
-    REQUIRE(!object);
-    CHECK(object.error().message.find("levels") != std::string::npos);
+    // Arrays in arrays, well-formed to the last: a reader that recurses without a limit ends on its stack.
+    Bytes document(4'000'000, std::byte{0x91});
+    document.back() = std::byte{0xc0};
+    const auto metadata = read_metadata(document);
+    REQUIRE(!metadata);
+    CHECK(metadata.error().code == ErrorCode::bad_input);
+    CHECK(metadata.error().message.find("at most 16 levels") != std::string::npos);
 }
 
 TEST_CASE("CodeObjectMetadataMustHaveEveryMember") {
