@@ -1,3 +1,4 @@
+#include <chrono>
 #include <thread>
 
 #include "tests/lookalike/support.hpp"
@@ -5,6 +6,11 @@
 using namespace kiln::test;
 
 namespace {
+
+// Long enough for work that does not wait for what it should to be seen done.
+void give_time() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
 
 void append(void* log) {
     static_cast<std::vector<int>*>(log)->push_back(1);
@@ -33,11 +39,13 @@ TEST_CASE("TheNullStreamWaitsForBlockingStreamsAndTheyForIt") {
     std::vector<int> first, second;
     Gate gate(blocking);
     CHECK(hipLaunchHostFunc(nullptr, append, &first) == kSuccess);
-    CHECK(hipStreamQuery(nullptr) == kNotReady);
     CHECK(hipLaunchHostFunc(other_blocking, append, &second) == kSuccess);  // after the null stream
     CHECK(hipStreamSynchronize(free_runner) == kSuccess);                   // does not take part
+    give_time();
+    CHECK(hipStreamQuery(nullptr) == kNotReady);
     CHECK(hipStreamQuery(other_blocking) == kNotReady);
     CHECK(first.empty());
+    CHECK(second.empty());
     gate.open();
     CHECK(hipStreamSynchronize(other_blocking) == kSuccess);
     CHECK(first.size() == 1);
@@ -62,6 +70,7 @@ TEST_CASE("EventsOrderStreams") {
     CHECK(hipEventRecord(event, first) == kSuccess);
     CHECK(hipStreamWaitEvent(second, event, 0) == kSuccess);
     CHECK(hipMemsetAsync(array.data, 2, 1, second) == kSuccess);
+    give_time();
     CHECK(hipEventQuery(event) == kNotReady);
     CHECK(hipStreamQuery(second) == kNotReady);
     gate.open();
