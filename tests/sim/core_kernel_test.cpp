@@ -165,6 +165,19 @@ extern "C" __global__ void last_block(u32* arrived, int* slots, int* out) {
         *out = sum;
     }
 }
+extern "C" __global__ void late(int* out, int turns) {
+    __shared__ int value;
+    if (threadIdx.x < 64) {
+        int v = 1;
+        for (int i = 0; i < turns; ++i) {
+            asm volatile("" : "+v"(v));
+            v = v * 5 + i;
+        }
+        value = v;
+    }
+    __syncthreads();
+    out[threadIdx.x] = value;
+}
 extern "C" __global__ void uneven(int* out) {
     __shared__ int shared[256];
     if (threadIdx.x >= 192) return;
@@ -460,6 +473,19 @@ TEST_CASE("core: waves that have ended count as arrived at a barrier") {
     for (int i = 0; i < 192; ++i) {
         REQUIRE(out[i] == 191 - i);
     }
+}
+
+TEST_CASE("core: a barrier waits for a wave however long it takes") {
+    Bench bench(built());
+    const auto out = bench.allocate<int>(128);
+    const int turns = 60000;  // far more instructions than a wave's turn
+    bench.run_well("late", {1}, {128}, Arguments() << out.data() << turns);
+    unsigned v = 1;
+    for (int i = 0; i < turns; ++i) {
+        v = v * 5 + static_cast<unsigned>(i);
+    }
+    CHECK(static_cast<unsigned>(out[0]) == v);
+    CHECK(static_cast<unsigned>(out[127]) == v);
 }
 
 TEST_CASE("core: any number of threads gives the same bits and counts") {
