@@ -3,36 +3,18 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <new>
+#include <cstdint>
 #include <thread>
 
 #include "base/digest.hpp"
 #include "base/error.hpp"
 #include "kiln/kiln.hpp"
 #include "runtime/operators/linear_reference.hpp"
+#include "tests/allocation_counter.hpp"
 #include "tests/api/simulator.hpp"
 
 using kiln::test::DeviceVector;
 using kiln::test::Driver;
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}
-
-void* operator new(std::size_t bytes) {
-    ++allocations;
-    if (void* pointer = std::malloc(bytes)) {
-        return pointer;
-    }
-    throw std::bad_alloc();
-}
-void operator delete(void* pointer) noexcept {
-    std::free(pointer);
-}
-void operator delete(void* pointer, std::size_t) noexcept {
-    std::free(pointer);
-}
 
 namespace {
 
@@ -154,13 +136,13 @@ TEST_CASE("statistics: the first service compiles, the second is served from the
 TEST_CASE("declining a launch allocates nothing") {
     const auto plan = open_simulator().prepare(0, kiln::Linear{.n = 4096, .k = 1024});
     REQUIRE_MESSAGE(plan, plan.failure().message);
-    const std::uint64_t before = allocations;
+    const auto before = kiln::test::num_allocations();
     bool as_expected = true;
     for (int i = 0; i < 100; ++i) {
         as_expected &= plan.launch(nullptr, 0, {}).ok();
         as_expected &= plan.launch(nullptr, 3, {}).decline() == KILN_DECLINE_NULL_POINTER;
     }
-    CHECK(allocations == before);
+    CHECK(kiln::test::num_allocations() == before);
     CHECK(as_expected);
 }
 

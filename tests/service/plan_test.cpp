@@ -2,35 +2,17 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <new>
+#include <atomic>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
 #include "base/log.hpp"
+#include "tests/allocation_counter.hpp"
 #include "tests/service/device_double.hpp"
 
 using namespace kiln::service;
 using kiln::test::DeviceDouble;
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}
-
-// Every allocation of the program is counted; the launch path must add none.
-void* operator new(std::size_t bytes) {
-    ++allocations;
-    if (void* pointer = std::malloc(bytes)) {
-        return pointer;
-    }
-    throw std::bad_alloc();
-}
-void operator delete(void* pointer) noexcept {
-    std::free(pointer);
-}
-void operator delete(void* pointer, std::size_t) noexcept {
-    std::free(pointer);
-}
 
 namespace {
 
@@ -147,7 +129,7 @@ TEST_CASE_FIXTURE(Fixture, "plan: an earlier failure of the context is an error 
 
 TEST_CASE_FIXTURE(Fixture, "plan: the launch path allocates nothing, declines included") {
     args.ldx = 120;
-    const std::uint64_t before = allocations;
+    const auto before = kiln::test::num_allocations();
     kiln_status sum = 0;
     for (int i = 0; i < 100; ++i) {
         args.ldx = 128;
@@ -155,7 +137,7 @@ TEST_CASE_FIXTURE(Fixture, "plan: the launch path allocates nothing, declines in
         args.ldx = 120;
         sum += launch(3);
     }
-    CHECK(allocations == before);
+    CHECK(kiln::test::num_allocations() == before);
     CHECK(sum != 0);
 }
 
