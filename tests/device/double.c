@@ -1,5 +1,6 @@
-/* A double of the HIP driver: the entry points that kiln requires and nothing behind them. KILN_DOUBLE_DEVICES says how
- * many devices it reports; built with KILN_DOUBLE_LACKS_LAUNCH it is no HIP runtime.
+/* A double of the HIP driver: the entry points that kiln requires and nothing behind them.
+ * KILN_DOUBLE_DEVICES says how many devices it reports; built with KILN_DOUBLE_LACKS_LAUNCH it is no HIP
+ * runtime.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,8 @@ int hipModuleGetFunction(void** function, void* module, const char* name) {
 }
 #ifndef KILN_DOUBLE_LACKS_LAUNCH
 int hipModuleLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                          unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** params,
-                          void** extra) {
+                          unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream,
+                          void** params, void** extra) {
     (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
     (void)shared_bytes, (void)stream, (void)params, (void)extra;
     return 0;

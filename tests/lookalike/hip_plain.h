@@ -1,5 +1,5 @@
-/* What a plain HIP program needs of HIP, written down from HIP's documentation and not from kiln's own declarations, so
- * that a wrong value there does not agree with itself here. C and C++.
+/* What a plain HIP program needs of HIP, written down from HIP's documentation and not from kiln's own
+ * declarations, so that a wrong value there does not agree with itself here. C and C++.
  */
 #ifndef KILN_TESTS_HIP_PLAIN_H
 #define KILN_TESTS_HIP_PLAIN_H
@@ -19,11 +19,20 @@ typedef struct ihipGraph* hipGraph_t;
 typedef struct hipGraphNode* hipGraphNode_t;
 typedef struct hipGraphExec* hipGraphExec_t;
 
-enum { hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2, hipMemcpyDeviceToDevice = 3, hipMemcpyDefault = 4 };
+enum {
+    hipMemcpyHostToDevice = 1,
+    hipMemcpyDeviceToHost = 2,
+    hipMemcpyDeviceToDevice = 3,
+    hipMemcpyDefault = 4
+};
 enum { hipStreamNonBlocking = 1 };
 enum { hipEventDisableTiming = 2 };
 enum { hipStreamCaptureModeGlobal = 0, hipStreamCaptureModeThreadLocal = 1, hipStreamCaptureModeRelaxed = 2 };
-enum { hipStreamCaptureStatusNone = 0, hipStreamCaptureStatusActive = 1, hipStreamCaptureStatusInvalidated = 2 };
+enum {
+    hipStreamCaptureStatusNone = 0,
+    hipStreamCaptureStatusActive = 1,
+    hipStreamCaptureStatusInvalidated = 2
+};
 enum { hipMemoryTypeUnregistered = 0, hipMemoryTypeHost = 1, hipMemoryTypeDevice = 2 };
 #define HIP_LAUNCH_PARAM_BUFFER_POINTER ((void*)0x01)
 #define HIP_LAUNCH_PARAM_BUFFER_SIZE ((void*)0x02)
@@ -86,7 +95,8 @@ int hipEventQuery(hipEvent_t event);
 int hipEventSynchronize(hipEvent_t event);
 int hipEventElapsedTime(float* milliseconds, hipEvent_t start, hipEvent_t stop);
 int hipEventDestroy(hipEvent_t event);
-int hipGraphInstantiate(hipGraphExec_t* exec, hipGraph_t graph, hipGraphNode_t* error_node, char* log, size_t bytes);
+int hipGraphInstantiate(hipGraphExec_t* exec, hipGraph_t graph, hipGraphNode_t* error_node, char* log,
+                        size_t bytes);
 int hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream);
 int hipGraphDestroy(hipGraph_t graph);
 int hipGraphExecDestroy(hipGraphExec_t exec);
@@ -98,13 +108,13 @@ int hipModuleLoadData(hipModule_t* module, const void* image);
 int hipModuleUnload(hipModule_t module);
 int hipModuleGetFunction(hipFunction_t* function, hipModule_t module, const char* name);
 int hipFuncGetAttribute(int* value, int attribute, hipFunction_t function);
-int hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                          unsigned block_y, unsigned block_z, unsigned shared_bytes, hipStream_t stream, void** params,
-                          void** extra);
+int hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                          hipStream_t stream, void** params, void** extra);
 int hipExtModuleLaunchKernel(hipFunction_t function, uint32_t global_x, uint32_t global_y, uint32_t global_z,
                              uint32_t local_x, uint32_t local_y, uint32_t local_z, size_t shared_bytes,
-                             hipStream_t stream, void** params, void** extra, hipEvent_t start, hipEvent_t stop,
-                             uint32_t flags);
+                             hipStream_t stream, void** params, void** extra, hipEvent_t start,
+                             hipEvent_t stop, uint32_t flags);
 int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, hipFunction_t function, int block_threads,
                                                        size_t dynamic_bytes);
 int hipGetLastError(void);

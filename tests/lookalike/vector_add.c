@@ -1,20 +1,20 @@
 /* A plain HIP program: vector addition through the module interface, with streams, events and a graph.
  *
- * Knows nothing of kiln or of simulators; it is linked against libamdhip64 and runs on whichever one it finds.
- *   vector_add CODE_OBJECT_FILE
+ * Knows nothing of kiln or of simulators; it is linked against libamdhip64 and runs on whichever one it
+ * finds. vector_add CODE_OBJECT_FILE
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "hip_plain.h"
 
-#define CHECK(call)                                                                          \
-    do {                                                                                     \
-        const int error_ = (call);                                                           \
-        if (error_ != 0) {                                                                   \
+#define CHECK(call)                                                                                      \
+    do {                                                                                                 \
+        const int error_ = (call);                                                                       \
+        if (error_ != 0) {                                                                               \
             fprintf(stderr, "%s: %s (%s)\n", #call, hipGetErrorName(error_), hipGetErrorString(error_)); \
-            exit(1);                                                                         \
-        }                                                                                    \
+            exit(1);                                                                                     \
+        }                                                                                                \
     } while (0)
 
 enum { kCount = 1000, kBlock = 256 };
