@@ -36,7 +36,9 @@ class UniqueFd {
 
 // Publishes `bytes` under `path`: a reader sees the old file or the whole new one, also after a power cut.
 // Written to a temporary file of the same folder ("PATH.PID.RANDOM.tmp"), fsync, rename, fsync of the folder.
-// On any error the temporary file is gone and `path` is as it was.
+// On any error the temporary file is gone and `path` is as it was, but for one: when the folder can not be
+// synchronised (the message says "fsync" and names it) the new file is in place and may not survive a power
+// cut.
 [[nodiscard]] Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Stage stage);
 
 // "open /a/b: Permission denied", from an errno value.
