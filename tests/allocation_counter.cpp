@@ -18,6 +18,11 @@ void* operator new(std::size_t bytes) {
     }
     throw std::bad_alloc();
 }
+// Under AddressSanitizer the library's own would not come through the one above.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    ++allocations;
+    return std::malloc(bytes);
+}
 void operator delete(void* pointer) noexcept {
     std::free(pointer);
 }

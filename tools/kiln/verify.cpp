@@ -26,9 +26,10 @@ struct VerifyOptions {
 struct Case {
     const operators::Operator* op = nullptr;
     operators::Problem problem;
-    std::int64_t m = 0;  // 0 when the problem as a whole was refused
-    std::optional<service::TrialResult> result;
+    std::int64_t m = 0;                          // 0 when the problem as a whole was refused
+    std::optional<service::TrialResult> result;  // its bucket went with the plan
     std::string template_id;
+    std::string kernel_name;
     std::string source;
     std::optional<operators::Refusal> refusal;
 
@@ -93,7 +94,7 @@ std::vector<Subject> select_problems(const service::Service& service,
 // Runs every M of one problem and appends a case for each.
 void verify_problem(service::Service& service, const Subject& subject, const VerifyOptions& options,
                     ProgressBar& progress, std::vector<Case>& cases) {
-    const Case blank{subject.op, subject.problem, 0, {}, {}, {}, {}};
+    const Case blank{subject.op, subject.problem, 0, {}, {}, {}, {}, {}};
     const auto refuse = [&](operators::Refusal refusal) {
         cases.push_back(blank);
         cases.back().refusal = std::move(refusal);
@@ -127,6 +128,7 @@ void verify_problem(service::Service& service, const Subject& subject, const Ver
             trial = std::move(*made);
         }
         one.template_id = bucket->template_id;
+        one.kernel_name = bucket->kernel_name;
         one.source = service::to_text(bucket->source);
         if (auto result = trial->run(values[i])) {
             one.result = std::move(*result);
@@ -151,7 +153,7 @@ Json describe(const Case& one) {
     }
     if (one.result) {
         object["outcome"] = one.passed() ? "passed" : "failed";
-        object["kernel"] = one.result->bucket->kernel_name;
+        object["kernel"] = one.kernel_name;
         object["error"] = one.result->error;
         object["bound"] = one.result->bound;
         object["remark"] = one.result->remark;
