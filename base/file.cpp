@@ -21,13 +21,17 @@ Error io_error(Stage stage, std::string_view what, const std::filesystem::path& 
 // Reads into anything that is a contiguous, resizable run of single bytes.
 template <class Buffer>
 Result<Buffer> read_whole(const std::filesystem::path& path, Stage stage) {
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    // Not blocking: a pipe without a writer must not hold us up before we have seen that it is one.
+    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!fd.valid()) {
         return tl::unexpected(io_error(stage, "open", path, errno));
     }
     struct stat info {};
     if (::fstat(fd.get(), &info) != 0) {
         return tl::unexpected(io_error(stage, "stat", path, errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return fail(ErrorCode::io, stage, fmt::format("{}: expected a regular file", path.string()));
     }
     Buffer buffer;
     // One byte more than the file claims to have, so that the end is seen without growing the buffer again.

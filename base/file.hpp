@@ -30,7 +30,8 @@ class UniqueFd {
     int fd_ = -1;
 };
 
-// The whole file. A file that does not exist is not_found, anything else io; `stage` is the caller's.
+// The whole file. A file that does not exist is not_found; anything else is io, a folder, a pipe and a device
+// among them. `stage` is the caller's.
 [[nodiscard]] Result<Bytes> read_file(const std::filesystem::path& path, Stage stage);
 [[nodiscard]] Result<std::string> read_text_file(const std::filesystem::path& path, Stage stage);
 

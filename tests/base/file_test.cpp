@@ -79,11 +79,16 @@ TEST_CASE("MissingFileIsNotFound") {
     CHECK(nowhere.error().code == ErrorCode::not_found);
 }
 
-TEST_CASE("ReadingAFolderIsAnErrorAndNotAnEmptyFile") {
+TEST_CASE("OnlyRegularFilesAreRead") {
     const TemporaryFolder folder;
-    const auto result = kiln::read_file(folder.path(), Stage::cache);
-    REQUIRE(!result);
-    CHECK(result.error().code == ErrorCode::io);
+    const auto pipe = folder.path() / "pipe";
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    for (const fs::path& path : {folder.path(), pipe, fs::path("/dev/zero")}) {
+        const auto result = kiln::read_file(path, Stage::cache);
+        REQUIRE(!result);
+        CHECK(result.error().code == ErrorCode::io);
+        CHECK(result.error().message.find("regular file") != std::string::npos);
+    }
 }
 
 TEST_CASE("UniqueFdClosesOnceAndMoves") {
