@@ -269,6 +269,13 @@ TEST_CASE("AFaultIsAnEarlierFailureToWhatComesAfter") {
     CHECK(device.is_earlier_failure(error));
     CHECK(device.describe(error).find("affine") != std::string::npos);
     CHECK(last_error() == 0);
+    // Nor is it a code object's fault.
+    const auto refused = device.load(code_object());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::device_failed);
+    const auto function = fixture.module->function("affine");
+    CHECK((function || function.error().code == ErrorCode::device_failed));
+    CHECK(last_error() == 0);
     // The other device goes on.
     Fixture other(*devices()[0]);
     CHECK(launch(*devices()[0], other.affine, other.stream, {other.x, 1, 3, 100}) == 0);

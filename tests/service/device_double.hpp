@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/device/device.hpp"
@@ -29,10 +30,14 @@ class DeviceDouble final : public device::Device {
     mutable std::atomic<int> launches{0};
     mutable std::atomic<std::uint32_t> last_grid{0};
     int loads = 0;
+    std::optional<Error> load_error;
 
     const device::DeviceInfo& info() const override { return info_; }
     Result<std::unique_ptr<device::Module>> load(ByteView) override {
         ++loads;
+        if (load_error) {
+            return tl::unexpected(*load_error);
+        }
         return std::make_unique<ModuleDouble>();
     }
     int launch(device::Function, const device::LaunchShape& shape, device::Stream, void*,

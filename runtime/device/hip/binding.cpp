@@ -248,14 +248,6 @@ Result<std::shared_ptr<const Library>> bind(const DriverConfig& config) {
     return bind_automatic(config);
 }
 
-std::vector<fs::path> loaded_copies() {
-    std::vector<fs::path> paths;
-    for (const auto& copy : find_copies()) {
-        paths.emplace_back(copy.path);
-    }
-    return paths;
-}
-
 std::vector<fs::path> simulator_candidates() {
     Dl_info info{};
     struct link_map* map = nullptr;

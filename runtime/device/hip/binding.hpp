@@ -2,12 +2,13 @@
 //
 // Two copies of the HIP runtime in one process do not know each other's streams (launches fail with error
 // 709), so:
+// clang-format off
 //  1. A library that DriverConfig::hip_library or KILN_HIP_LIBRARY names is used. If the process already
-//  holds other
-//     copies and not this one, that is refused by name.
-//  2. Else, if the process holds exactly one copy, that copy is used; if it holds several, that is refused by
-//  name.
+//     holds other copies and not this one, that is refused by name.
+//  2. Else, if the process holds exactly one copy, that copy is used; if it holds several, that is refused
+//     by name.
 //  3. Else one is loaded: libamdhip64.so.7, libamdhip64.so.6, then the same in /opt/rocm/lib.
+// clang-format on
 // `automatic` loads a copy (3) only where the AMD kernel driver is present (/dev/kfd), and goes on to the
 // simulator when no copy is found, or the one that the process holds reports no device. It never goes on past
 // a library that was asked for by name, or a choice that nobody made.
@@ -20,6 +21,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "base/error.hpp"
 #include "runtime/device/device.hpp"
@@ -37,9 +39,6 @@ struct Library {
 // Applies the rules above. The result has at least one device. environment says what was tried and why each
 // failed.
 [[nodiscard]] Result<std::shared_ptr<const Library>> bind(const DriverConfig& config);
-
-// Full paths of the libamdhip64 copies that the process holds now.
-[[nodiscard]] std::vector<std::filesystem::path> loaded_copies();
 
 // Where the look-alike is looked for, in order: the folder sim of kiln's private folder, seen from the file
 // that holds this code: from libkiln, from a program in bin/, from a program of the build tree.

@@ -23,6 +23,29 @@ Error driver_error(const Api& api, ErrorCode code, Stage stage, std::string_view
     return Error{code, stage, std::move(message)};
 }
 
+bool is_earlier_failure(int error) {
+    constexpr int kFirstOfCapture = hipErrorStreamCaptureUnsupported;
+    constexpr int kLastOfCapture = hipErrorStreamCaptureWrongThread;
+    if (error >= kFirstOfCapture && error <= kLastOfCapture) {
+        return true;
+    }
+    switch (error) {
+        case hipErrorOutOfMemory:
+        case hipErrorInvalidContext:
+        case hipErrorECCNotCorrectable:
+        case hipErrorInvalidHandle:
+        case hipErrorIllegalState:
+        case hipErrorIllegalAddress:
+        case hipErrorLaunchTimeOut:
+        case hipErrorContextIsDestroyed:
+        case hipErrorAssert:
+        case hipErrorLaunchFailure:
+            return true;
+        default:
+            return false;
+    }
+}
+
 CurrentDevice::CurrentDevice(const Api& api, int ordinal) : api_(api) {
     int current = -1;
     error_ = api_.hipGetDevice(&current);
@@ -39,8 +62,13 @@ CurrentDevice::~CurrentDevice() {
 }
 
 RelaxedCapture::RelaxedCapture(const Api& api) : api_(api) {
-    exchanged_ = api_.hipThreadExchangeStreamCaptureMode != nullptr &&
-                 api_.hipThreadExchangeStreamCaptureMode(&mode_) == hipSuccess;
+    if (api_.hipThreadExchangeStreamCaptureMode == nullptr) {
+        return;
+    }
+    exchanged_ = api_.hipThreadExchangeStreamCaptureMode(&mode_) == hipSuccess;
+    if (!exchanged_) {
+        api_.hipGetLastError();
+    }
 }
 
 RelaxedCapture::~RelaxedCapture() {
@@ -97,26 +125,7 @@ class HipDevice final : public Device {
     }
 
     bool is_earlier_failure(int driver_error) const noexcept override {
-        constexpr int kFirstOfCapture = hipErrorStreamCaptureUnsupported;
-        constexpr int kLastOfCapture = hipErrorStreamCaptureWrongThread;
-        if (driver_error >= kFirstOfCapture && driver_error <= kLastOfCapture) {
-            return true;
-        }
-        switch (driver_error) {
-            case hipErrorOutOfMemory:
-            case hipErrorInvalidContext:
-            case hipErrorECCNotCorrectable:
-            case hipErrorInvalidHandle:
-            case hipErrorIllegalState:
-            case hipErrorIllegalAddress:
-            case hipErrorLaunchTimeOut:
-            case hipErrorContextIsDestroyed:
-            case hipErrorAssert:
-            case hipErrorLaunchFailure:
-                return true;
-            default:
-                return false;
-        }
+        return hip::is_earlier_failure(driver_error);
     }
 
     int current_ordinal() const noexcept override {
@@ -202,8 +211,8 @@ class HipDevice final : public Device {
         const CurrentDevice current(api_, info_.ordinal);
         hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
         const hipError_t error = api_.hipStreamIsCapturing(stream_of(stream), &status);
-        if (error ==
-            hipErrorStreamCaptureImplicit) {  // the null stream, while a stream that waits for it captures
+        // The null stream, while a stream that waits for it captures.
+        if (error == hipErrorStreamCaptureImplicit) {
             api_.hipGetLastError();
             return true;
         }
@@ -301,8 +310,8 @@ class HipDevice final : public Device {
     // Constant after construction.
     const std::shared_ptr<const Library> library_;
     const Api& api_;
-    decltype(Api::hipModuleLaunchKernel)
-        const launch_;  // beside the object: one indirection less on the launch path
+    // Beside the object: one indirection less on the launch path.
+    decltype(Api::hipModuleLaunchKernel) const launch_;
     const DeviceInfo info_;
 };
 

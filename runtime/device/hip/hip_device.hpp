@@ -14,6 +14,9 @@ namespace kiln::device::hip {
 [[nodiscard]] Error driver_error(const Api& api, ErrorCode code, Stage stage, std::string_view what,
                                  int ordinal, hipError_t error);
 
+// As Device::is_earlier_failure.
+[[nodiscard]] bool is_earlier_failure(int error);
+
 // Makes a device the calling thread's current one, and puts back what was current before.
 class CurrentDevice {
   public:

@@ -7,6 +7,11 @@
 namespace kiln::device::hip {
 namespace {
 
+// What a refused load says: the code object's own fault, or something that a later attempt may find gone.
+ErrorCode load_error(hipError_t error, bool switched) {
+    return !switched || is_earlier_failure(error) ? ErrorCode::device_failed : ErrorCode::load_failed;
+}
+
 class HipModule final : public Module {
   public:
     HipModule(std::shared_ptr<const Library> library, int ordinal, hipModule_t module)
@@ -16,7 +21,8 @@ class HipModule final : public Module {
         const Api& api = library_->api;
         const RelaxedCapture relaxed(api);
         const CurrentDevice current(api, ordinal_);
-        if (api.hipModuleUnload(module_) != hipSuccess) {
+        // On another device the unload would not be this module's: then it is left to the driver's end.
+        if (current.error() != hipSuccess || api.hipModuleUnload(module_) != hipSuccess) {
             api.hipGetLastError();
         }
     }
@@ -36,8 +42,8 @@ class HipModule final : public Module {
             error = api.hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function);
         }
         if (error != hipSuccess) {
-            return tl::unexpected(driver_error(api, ErrorCode::load_failed, Stage::load,
-                                               fmt::format("kernel {}", name), ordinal_, error));
+            return tl::unexpected(driver_error(api, load_error(error, current.error() == hipSuccess),
+                                               Stage::load, fmt::format("kernel {}", name), ordinal_, error));
         }
         return function;
     }
@@ -68,7 +74,7 @@ Result<std::unique_ptr<Module>> load_module(std::shared_ptr<const Library> libra
         error = api.hipModuleLoadData(&module, code_object.data());
     }
     if (error != hipSuccess) {
-        return tl::unexpected(driver_error(api, ErrorCode::load_failed, Stage::load,
+        return tl::unexpected(driver_error(api, load_error(error, current.error() == hipSuccess), Stage::load,
                                            fmt::format("code object of {} bytes", code_object.size()),
                                            ordinal, error));
     }
