@@ -239,12 +239,14 @@ Result<std::vector<EntrySummary>> LocalStore::list() const {
     }
     std::vector<EntrySummary> summaries;
     for (const auto& group : *groups) {
-        if (group.size() != 2) {
+        std::error_code unknown;
+        if (group.size() != 2 || (!fs::is_directory(entries_ / group, unknown) && !unknown)) {
             continue;  // nothing of ours
         }
-        auto names = names_in(entries_ / group);
-        if (!names) {
-            return fail(names);
+        const auto names = names_in(entries_ / group);
+        if (!names) {  // one group is no reason to hide the others
+            log::warning("{}: its entries are not listed", names.error().message);
+            continue;
         }
         for (const auto& name : *names) {
             if (name.size() < kEntrySuffix.size() || !name.ends_with(kEntrySuffix)) {

@@ -76,7 +76,8 @@ class Store {
     // True when there was one.
     [[nodiscard]] virtual Result<bool> erase(const Key& key) = 0;
 
-    // By ascending key. Files are not opened: a damaged one is listed like any other.
+    // By ascending key. Files are not opened: a damaged one is listed like any other. A folder of entries
+    // that can not be read is left out, with a warning; the store's own is an error.
     [[nodiscard]] virtual Result<std::vector<EntrySummary>> list() const = 0;
 
     // Reads and verifies one listed entry, for `kiln ls` and `kiln show`: the key document comes with it.

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/log.hpp"
 #include "tests/cache/support.hpp"
 
 using namespace kiln;
@@ -214,6 +216,33 @@ TEST_CASE("StoreUnreadableFolderIsAnErrorNotAMiss") {
         const auto read_only = Store::open(folder / "sub");
         ::chmod(folder.c_str(), 0700);
         return !read_only && read_only.error().code == ErrorCode::environment ? 0 : 5;
+    }));
+    CHECK(status == 0);
+}
+
+TEST_CASE("StoreListsTheRestWhenOneGroupCanNotBeRead") {
+    const TemporaryFolder temporary;
+    fs::permissions(temporary.path(), fs::perms::all);  // the child below may be another user
+    const auto status = wait_for(in_child([&] {
+        if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) {  // permissions do not bind root
+            return 1;
+        }
+        log::set_level(log::Level::off);
+        auto store = Store::open(temporary.path() / "cache");
+        for (int i = 0; i < 20; ++i) {
+            if (!store || !(*store)->put(make_key(i), make_entry(i))) {
+                return 2;
+            }
+        }
+        const auto all = (*store)->list();
+        const auto group = all->front().path.parent_path();
+        const auto in_group = std::count_if(all->begin(), all->end(), [&](const EntrySummary& summary) {
+            return summary.path.parent_path() == group;
+        });
+        ::chmod(group.c_str(), 0);
+        const auto rest = (*store)->list();
+        ::chmod(group.c_str(), 0700);
+        return rest && rest->size() + static_cast<std::size_t>(in_group) == all->size() ? 0 : 3;
     }));
     CHECK(status == 0);
 }

@@ -162,6 +162,7 @@ TEST_CASE("StoreListsAndReadsWhatItHolds") {
     const auto other = path.parent_path().parent_path() / "zz";
     fs::create_directory(other);
     fs::copy_file(path, other / path.filename());
+    write_text(other.parent_path() / "yy", "stray");
     CHECK(store->list()->size() == 20);
 
     // Reading reports damage and leaves the file where it is.
