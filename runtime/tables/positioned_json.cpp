@@ -11,6 +11,7 @@ namespace kiln::tables {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kZeroByte = "a zero byte";
 constexpr std::size_t kMaxShown = 60;  // bytes of a value in a message
 
 bool is_space(char c) {
@@ -120,8 +121,22 @@ class PositionedJsonBuilder : public nlohmann::json_sax<nlohmann::json> {
         if (found.starts_with("unexpected ")) {
             found.remove_prefix(11);
         }
+        if (start < text_.size() && text_[start] == '\0') {
+            found = kZeroByte;  // the parser's end of input
+        }
         refuse(start, pointer, std::string(expected), std::string(found));
         return false;
+    }
+
+    // After a parse that succeeded. The parser takes a zero byte for the end of its input, so that whatever
+    // follows one goes unread.
+    bool at_end() {
+        separator_ = false;
+        const std::size_t end = next_token();
+        if (end < text_.size()) {
+            refuse(end, {}, "end of input", std::string(kZeroByte));
+        }
+        return end == text_.size();
     }
 
   private:
@@ -264,7 +279,7 @@ PositionedJson::PositionedJson(std::string_view source, std::string_view text)
         }
     }
     PositionedJsonBuilder builder(*this);
-    complete_ = nlohmann::json::sax_parse(text, &builder);
+    complete_ = nlohmann::json::sax_parse(text, &builder) && builder.at_end();
 }
 
 const nlohmann::json* PositionedJson::find(const std::string& pointer) const {

@@ -113,6 +113,16 @@ TEST_CASE("PositionsOfTextThatIsNoJson") {
           "t.json:1:7: the document: expected a number in the range of double precision, found 1e999");
 }
 
+TEST_CASE("PositionsOfAZeroByte") {
+    using std::string_literals::operator""s;
+    CHECK(syntax_fault("{}\n \0 garbage"s) ==
+          "t.json:2:2: the document: expected end of input, found a zero byte");
+    CHECK(syntax_fault("[]\0"s) == "t.json:1:3: the document: expected end of input, found a zero byte");
+    CHECK(syntax_fault("{\"a\": [1\0]}"s) == "t.json:1:9: /a: expected ']', found a zero byte");
+    CHECK(syntax_fault("\0{}"s).ends_with("found a zero byte"));
+    CHECK(syntax_fault("[\"a\0\"]"s).find("t.json:1:2: ") == 0);
+}
+
 TEST_CASE("PositionsOfWhatIsTooMuch") {
     const std::string deep(PositionedJson::kMaxDepth, '[');
     CHECK(PositionedJson("t.json", deep + std::string(deep.size(), ']')).complete());
