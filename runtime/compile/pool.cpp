@@ -1,5 +1,7 @@
 #include "runtime/compile/pool.hpp"
 
+#include <new>
+
 namespace kiln::compile {
 
 Pool::~Pool() {
@@ -16,21 +18,20 @@ Result<Reply> Pool::exchange(const std::function<std::string(std::uint64_t)>& en
         return fail(ErrorCode::environment, Stage::compile,
                     "this process was forked from the one that created the compiler; it must create its own");
     }
-    auto process = take(generation);
-    if (!process) {
+    Place place(*this, generation);
+    if (!place.process) {
         auto started = WorkerProcess::start(config_.toolchain, config_.worker);
         if (!started) {
-            give_back(nullptr, generation);
             return fail(started);
         }
-        process = std::move(*started);
+        place.process = std::move(*started);
     }
     const std::uint64_t sequence = ++sequence_;
+    auto process = std::move(place.process);  // kept only when all went well
     auto reply = process->exchange(encode(sequence), sequence, subject, config_.time_limit);
-    if (!reply) {
-        process.reset();
+    if (reply) {
+        place.process = std::move(process);
     }
-    give_back(std::move(process), generation);
     return reply;
 }
 
@@ -38,6 +39,7 @@ std::unique_ptr<WorkerProcess> Pool::take(const std::string& generation) {
     std::vector<Worker> discarded;  // ended after the lock is released
     std::unique_lock lock(mutex_);
     place_free_.wait(lock, [&] { return busy_ < config_.workers; });
+    discarded.reserve(idle_.size());  // nothing throws once the place is taken
     ++busy_;
     while (!idle_.empty()) {
         Worker worker = std::move(idle_.back());
@@ -50,12 +52,16 @@ std::unique_ptr<WorkerProcess> Pool::take(const std::string& generation) {
     return nullptr;
 }
 
-void Pool::give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) {
+void Pool::give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) noexcept {
     {
         const std::lock_guard lock(mutex_);
         --busy_;
         if (process) {
-            idle_.push_back({std::move(process), generation});
+            try {
+                idle_.push_back({std::move(process), generation});
+            } catch (const std::bad_alloc&) {
+                // The worker is ended; the next request starts another one.
+            }
         }
     }
     place_free_.notify_one();

@@ -47,7 +47,20 @@ class Pool {
     // Takes one of the config_.workers places, waiting for it, and an idle worker of that generation if there
     // is one.
     [[nodiscard]] std::unique_ptr<WorkerProcess> take(const std::string& generation);
-    void give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation);
+    void give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) noexcept;
+
+    // A place that is given back whatever happens, with `process` where there is one.
+    struct Place {
+        Place(Pool& its_pool, const std::string& its_generation)
+            : pool(its_pool), generation(its_generation), process(pool.take(generation)) {}
+        ~Place() { pool.give_back(std::move(process), generation); }
+        Place(const Place&) = delete;
+        Place& operator=(const Place&) = delete;
+
+        Pool& pool;
+        const std::string& generation;
+        std::unique_ptr<WorkerProcess> process;
+    };
 
     const PoolConfig config_;
     const pid_t owner_;

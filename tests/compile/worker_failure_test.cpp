@@ -5,9 +5,13 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 
 #include "runtime/compile/compiler.hpp"
+#include "runtime/compile/pool.hpp"
+#include "runtime/compile/protocol.hpp"
+#include "runtime/compile/toolchain.hpp"
 #include "support.hpp"
 
 using kiln::ErrorCode;
@@ -191,4 +195,21 @@ TEST_CASE("FailuresOfOneThreadDoNotDisturbAnother") {
         thread.join();
     }
     check_served(*compiler);
+}
+
+TEST_CASE("PlaceOfARequestThatThrowsIsGivenBack") {
+    auto toolchain = find_toolchain({});
+    REQUIRE(toolchain);
+    Pool pool({.toolchain = *toolchain, .worker = KILN_BAD_WORKER, .workers = 1, .time_limit = 10s});
+    const auto encode = [](std::uint64_t sequence) {
+        return encode_compile(sequence, test::kernel_request("ordinary"));
+    };
+    for (int round = 0; round < 2; ++round) {
+        CHECK_THROWS_AS(static_cast<void>(pool.exchange(
+                            [](std::uint64_t) -> std::string { throw std::bad_alloc(); }, "", "")),
+                        std::bad_alloc);
+        const auto reply = pool.exchange(encode, "ordinary", "");
+        REQUIRE(reply);
+        CHECK(reply->error.message == "served");
+    }
 }
