@@ -144,10 +144,15 @@ KILN_EXPORT hipError_t hipFree(void* pointer) {
         }
         SimDevice& device = runtime.device(allocation->device);
         const hipError_t fault = runtime.synchronize(device);
-        if (!device.memory().free(pointer)) {  // a module's image: not the program's to free
+        // Erased first: once the memory is free, another thread may be given the same address.
+        const auto erased = runtime.allocations.erase(pointer);
+        if (!erased) {
             return hipErrorInvalidValue;
         }
-        runtime.allocations.erase(pointer);
+        if (!device.memory().free(pointer)) {  // a module's image: not the program's to free
+            runtime.allocations.insert(*erased);
+            return hipErrorInvalidValue;
+        }
         return fault;
     });
 }
