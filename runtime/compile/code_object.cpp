@@ -59,7 +59,6 @@ Result<std::vector<LoadSegment>> load_segments(const ElfFile& file, const Memory
         segments.push_back({.address = header.p_vaddr,
                             .memory_bytes = header.p_memsz,
                             .contents = *contents,
-                            .writable = (header.p_flags & PF_W) != 0,
                             .executable = (header.p_flags & PF_X) != 0});
     }
     return segments;
@@ -171,6 +170,16 @@ Result<void> locate_kernel(const ElfFile& file, const MemorySource& source, cons
 }
 
 }  // namespace
+
+std::size_t explicit_bytes(std::span<const KernelArgument> arguments) {
+    std::size_t end = 0;
+    for (const KernelArgument& argument : arguments) {
+        if (!argument.is_hidden()) {
+            end = std::max<std::size_t>(end, argument.offset + argument.size);
+        }
+    }
+    return end;
+}
 
 Result<CodeObject> read_code_object(ByteView elf) {
     const MemorySource source(elf);

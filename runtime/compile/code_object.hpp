@@ -3,7 +3,9 @@
 // Descriptor").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,13 @@ struct KernelArgument {
     std::string value_kind;  // "by_value", "global_buffer", "hidden_block_count_x", ...
     std::uint32_t offset = 0;
     std::uint32_t size = 0;
+
+    // Filled in by the driver; not the program's to pass.
+    [[nodiscard]] bool is_hidden() const { return value_kind.starts_with("hidden_"); }
 };
+
+// The end of the last argument that the program passes.
+[[nodiscard]] std::size_t explicit_bytes(std::span<const KernelArgument> arguments);
 
 struct KernelInfo {
     std::string name;  // as hipModuleGetFunction takes it
@@ -41,7 +49,6 @@ struct LoadSegment {
     std::uint64_t address = 0;  // virtual
     std::uint64_t memory_bytes = 0;
     ByteView contents;  // of the file; the rest is zero
-    bool writable = false;
     bool executable = false;
 };
 

@@ -38,7 +38,7 @@ void check_addresses(Wave& w, const Addresses& a, unsigned bytes, unsigned align
     for_lanes(a.lanes, [&](unsigned lane) {
         const std::uint64_t address = a.address[lane];
         if (!may_touch(w, address, bytes)) {
-            fault(static_cast<int>(lane), "{} bytes at {:#x} are outside every allocation", bytes, address);
+            fault_address(static_cast<int>(lane), bytes, address);
         }
         if ((address & (align - 1)) != 0) {
             fault(static_cast<int>(lane), "{} bytes at {:#x} are misaligned: {} is wanted", bytes, address,

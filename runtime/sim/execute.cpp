@@ -45,7 +45,11 @@ void run_turn(Wave& w, const Instruction*& current) {
 
 }  // namespace
 
-Result<void> run_group(std::span<Wave> waves, std::string_view kernel) {
+tl::expected<void, RunError> run_group(std::span<Wave> waves, std::string_view kernel, const StopSign& stop) {
+    const auto broken = [](std::string message, bool bad_address) {
+        return tl::unexpected<RunError>(
+            RunError{{ErrorCode::device_failed, Stage::device, std::move(message)}, bad_address});
+    };
     const Instruction* current = nullptr;
     for (;;) {
         bool all_ended = true, all_waiting = true;
@@ -54,17 +58,20 @@ Result<void> run_group(std::span<Wave> waves, std::string_view kernel) {
                 all_ended &= w.ended;
                 continue;
             }
+            if (stop()) [[unlikely]] {
+                return broken(fmt::format("kernel {}: stopped before its end", kernel), false);
+            }
             try {
                 run_turn(w, current);
             } catch (const Fault& f) {
                 const device::Dim3 id = w.group->id;
                 const std::string lane = f.lane < 0 ? std::string{} : fmt::format(", lane {}", f.lane);
-                return fail(
-                    ErrorCode::device_failed, Stage::device,
+                return broken(
                     fmt::format("kernel {}: '{}' at offset {}, work-group ({}, {}, {}), wave {}{}: {}",
                                 kernel, current == nullptr ? "" : current->text,
                                 current == nullptr ? 0 : current->text_offset, id.x, id.y, id.z, w.number,
-                                lane, f.rule));
+                                lane, f.rule),
+                    f.bad_address);
             }
             all_ended &= w.ended;
             all_waiting &= w.stopped;

@@ -1,6 +1,7 @@
 // A broken rule, on its way from the instruction that broke it to run(). Never leaves this room.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -11,12 +12,18 @@ namespace kiln::sim {
 struct Fault {
     std::string rule;
     int lane = -1;  // negative: the wave as a whole
+    bool bad_address = false;
 };
 
 template <class... Args>
 [[noreturn, gnu::noinline, gnu::cold]] void fault(int lane, fmt::format_string<Args...> format,
                                                   Args&&... args) {
     throw Fault{fmt::format(format, std::forward<Args>(args)...), lane};
+}
+
+[[noreturn, gnu::noinline, gnu::cold]] inline void fault_address(int lane, std::uint64_t bytes,
+                                                                 std::uint64_t address) {
+    throw Fault{fmt::format("{} bytes at {:#x} are outside every allocation", bytes, address), lane, true};
 }
 
 }  // namespace kiln::sim

@@ -23,16 +23,6 @@ void put(std::byte* base, std::size_t offset, T value) {
     std::memcpy(base + offset, &value, sizeof value);
 }
 
-std::size_t explicit_end(const Kernel& kernel) {
-    std::size_t end = 0;
-    for (const compile::KernelArgument& argument : kernel.arguments) {
-        if (!argument.value_kind.starts_with("hidden_")) {
-            end = std::max<std::size_t>(end, argument.offset + argument.size);
-        }
-    }
-    return end;
-}
-
 }  // namespace
 
 void clear_wave(Wave& w, unsigned limit_v, unsigned limit_a, unsigned limit_s) {
@@ -92,10 +82,11 @@ Result<std::unique_ptr<Launch>> Launch::prepare(const Dispatch& dispatch) {
     if (d.float_mode() != kFloatMode) {
         return refuse(fmt::format("float mode {:#x}, only {:#x} is known", d.float_mode(), kFloatMode));
     }
+    const std::size_t explicit_bytes = compile::explicit_bytes(kernel.arguments);
     if (d.kernarg_bytes > sizeof kernargs_ || dispatch.kernargs.size() > d.kernarg_bytes ||
-        dispatch.kernargs.size() < explicit_end(kernel)) {
+        dispatch.kernargs.size() < explicit_bytes) {
         return refuse(fmt::format("{} bytes of arguments; the explicit ones take {}, all {}",
-                                  dispatch.kernargs.size(), explicit_end(kernel), d.kernarg_bytes));
+                                  dispatch.kernargs.size(), explicit_bytes, d.kernarg_bytes));
     }
     auto launch = std::unique_ptr<Launch>(new Launch(dispatch));
     launch->num_groups_ = std::uint64_t{grid.x} * grid.y * grid.z;
@@ -131,7 +122,7 @@ std::uint64_t Launch::hidden_value(std::string_view kind) const {
 
 void Launch::fill_hidden_arguments() {
     for (const compile::KernelArgument& argument : kernel_->arguments) {
-        if (!argument.value_kind.starts_with("hidden_")) {
+        if (!argument.is_hidden()) {
             continue;
         }
         const std::uint64_t value = hidden_value(argument.value_kind);
@@ -176,7 +167,8 @@ void Launch::start_wave(const WorkGroup& group, unsigned number, Wave& w) const 
     w.code = kernel_->code;
     w.pc = kernel_->entry;
     w.number = number;
-    // Clang widens argument loads to 16 bytes, so a driver's segment is a multiple of that; zeros follow the arguments.
+    // Clang widens argument loads to 16 bytes, so a driver's segment is a multiple of that; zeros follow the
+    // arguments.
     const auto kernargs = reinterpret_cast<std::uintptr_t>(kernargs_);
     w.ranges[0] = {kernargs, kernargs + (kernarg_bytes_ + 15) / 16 * 16};
     w.ranges[1] = {reinterpret_cast<std::uintptr_t>(packet_),

@@ -11,7 +11,6 @@
 
 namespace kiln::sim {
 
-inline constexpr std::uint32_t kMaxLdsBytes = 160 * 1024;
 inline constexpr std::uint32_t kMaxThreads = 1024;
 inline constexpr unsigned kDies = 8;
 // Slots of Wave::ranges that a launch fills and that stay.

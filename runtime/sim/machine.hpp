@@ -6,6 +6,7 @@
 // translation.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,6 +21,9 @@
 #include "runtime/sim/numeric/matrix.hpp"
 
 namespace kiln::sim {
+
+// Of one work-group, which is also what a compute unit has.
+inline constexpr std::uint32_t kMaxLdsBytes = 160 * 1024;
 
 // What one device may touch. Thread safe.
 class Memory {
@@ -88,13 +92,22 @@ struct MachineConfig {
     unsigned threads = 0;  // host threads that share the work-groups; 0 means one per core of this process
     // What the hardware leaves open about matrix sums; what a kernel computes must hold under both.
     numeric::Order matrix_order = numeric::Order::ascending;
+    // Ends the run, as a failure, soon after it becomes true; null means never.
+    const std::atomic<bool>* stop = nullptr;
 };
+
+struct RunError : Error {
+    bool bad_address = false;  // an access outside every allocation
+};
+
+void add(device::ExecutionCounts& total, const device::ExecutionCounts& part);
 
 // Runs the whole grid and returns when it is done. Errors are device_failed; the message names the kernel,
 // the instruction with its offset, the work-group, wave and lane, and the rule that was broken: an unknown
 // instruction, an access outside every allocation or misaligned, a register or LDS byte read that nothing
-// wrote, a barrier not reached by all waves.
-[[nodiscard]] Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memory,
-                                                  const MachineConfig& config = {});
+// wrote. A dispatch that does not fit is launch_failed.
+[[nodiscard]] tl::expected<device::ExecutionCounts, RunError> run(const Dispatch& dispatch,
+                                                                  const Memory& memory,
+                                                                  const MachineConfig& config = {});
 
 }  // namespace kiln::sim

@@ -23,7 +23,7 @@ u64 scalar_offset(const Wave& w, const Instruction& i) {
 
 void check(Wave& w, u64 address, unsigned bytes) {
     if (!may_touch(w, address, bytes)) {
-        fault(-1, "{} bytes at {:#x} are outside every allocation", bytes, address);
+        fault_address(-1, bytes, address);
     }
     if (address % 4 != 0) {
         fault(-1, "{} bytes at {:#x} are misaligned: 4 is wanted", bytes, address);

@@ -127,7 +127,7 @@ Result<WaveState> run_wave(std::string_view instructions, const WaveState& befor
         w.scc_defined = true;
     }
     if (auto done = run_group({&w, 1}, "run_wave"); !done) {
-        return fail(done);
+        return tl::unexpected<Error>(std::move(done.error()));
     }
     return collect(w, group);
 }

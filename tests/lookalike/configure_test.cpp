@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdlib>
 
 #include "runtime/device/hip/sim_abi.h"
 #include "tests/lookalike/hip_plain.h"
@@ -12,12 +13,13 @@ TEST_CASE("ConfigureComesFirst") {
     config.struct_bytes = sizeof config;
     config.num_devices = 17;
     CHECK(kiln_sim_configure(&config) == 1);
-    config.num_devices = 3;
+    ::setenv("KILN_SIM_DEVICES", "5", 1);
+    config.num_devices = 2;  // the default, but said: it goes before the environment
     config.memory_bytes = 1 << 20;
     CHECK(kiln_sim_configure(&config) == 0);
     int count = 0;
     CHECK(hipGetDeviceCount(&count) == 0);
-    CHECK(count == 3);
+    CHECK(count == 2);
     std::size_t free = 0, total = 0;
     CHECK(hipMemGetInfo(&free, &total) == 0);
     CHECK(total == 1 << 20);

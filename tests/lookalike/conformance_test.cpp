@@ -154,3 +154,12 @@ TEST_CASE("APlainHipProgramRuns") {
         CHECK(outcome.output.find("expected 1 to 16, found \"0\"") != std::string::npos);
     }
 }
+
+TEST_CASE("AnEndlessKernelDoesNotHoldTheEndOfTheProcess") {
+    const Folder folder;
+    const auto code_object = write_code_object(folder.path);
+    const auto outcome = run(fmt::format("timeout 60 '{}' '{}'", KILN_TEST_ENDLESS, code_object.string()));
+    CAPTURE(outcome.output);
+    CHECK(outcome.status == 0);
+    CHECK(outcome.output.find("PASSED") != std::string::npos);
+}

@@ -20,6 +20,9 @@ extern "C" __global__ void affine(int* x, int factor, int addend, int n) {
 extern "C" __global__ void mixed(char tag, double* out, short step) {
     out[threadIdx.x] = tag + 0.5 * step;
 }
+extern "C" __global__ void endless(const volatile int* flag) {
+    while (*flag == 0) {}
+}
 )";
 
 }  // namespace

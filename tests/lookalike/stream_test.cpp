@@ -1,4 +1,6 @@
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "tests/lookalike/support.hpp"
@@ -146,6 +148,23 @@ TEST_CASE("TheThreadsOwnStreamIsAStream") {
     CHECK(hipStreamSynchronize(own) == kSuccess);
     CHECK(array.read()[7] == 9);
     std::thread([&] { CHECK(hipStreamSynchronize(own) == kSuccess); }).join();
+}
+
+TEST_CASE("TheStreamsOfThreadsThatEndedGo") {
+    const auto own = reinterpret_cast<hipStream_t>(2);  // hipStreamPerThread
+    const auto count_threads = [] {
+        const std::filesystem::directory_iterator threads("/proc/self/task");
+        return std::distance(begin(threads), end(threads));
+    };
+    const Array<std::uint8_t> array(20);
+    const auto before = count_threads();
+    for (int n = 0; n < 20; ++n) {
+        std::thread([&] { CHECK(hipMemsetAsync(array.data + n, n, 1, own) == kSuccess); }).join();
+    }
+    CHECK(hipDeviceSynchronize() == kSuccess);  // work that was left behind is still waited for
+    CHECK(array.read()[19] == 19);
+    const Stream stream;  // the last ones go with a later call
+    CHECK(count_threads() <= before + 1);
 }
 
 TEST_CASE("PrioritiesAreKept") {

@@ -2,8 +2,11 @@
 // rule.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "core_support.hpp"
 #include "runtime/compile/code_object.hpp"
@@ -36,6 +39,10 @@ extern "C" __global__ void register_unwritten(int* out) {
     int value;
     asm volatile("v_add_u32 %0, 1, v20" : "=v"(value) : : "v20");
     out[threadIdx.x] = value;
+}
+extern "C" __global__ void wait_for_first(const volatile int* flag, int* out) {
+    if (blockIdx.x == 0) *out = 1;
+    while (*flag == 0) {}
 }
 extern "C" __global__ void trap(int* out) {
     if (out[0]) __builtin_trap();
@@ -86,6 +93,29 @@ TEST_CASE("rule: a write past an allocation, and to one that was freed") {
     CHECK(contains(
         bench.run_badly("copy", {1}, {64}, Arguments() << in.data() << static_cast<int*>(nullptr) << 64),
         "outside every allocation"));
+}
+
+TEST_CASE("rule: one broken ends work-groups that wait for the one that broke it") {
+    Bench bench(built());
+    const auto flag = bench.upload<int>({0});
+    const auto arguments = Arguments() << flag.data() << static_cast<int*>(nullptr);
+    CHECK(contains(bench.run_badly("wait_for_first", {4}, {64}, arguments, 0, {4}),
+                   "outside every allocation"));
+}
+
+TEST_CASE("a run ends when it is told to stop") {
+    Bench bench(built());
+    const auto flag = bench.upload<int>({0}), out = bench.upload<int>({0});
+    std::atomic<bool> stop = false;
+    std::thread stopper([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        stop = true;
+    });
+    const auto arguments = Arguments() << flag.data() << out.data();
+    const sim::MachineConfig config{.threads = 2, .stop = &stop};
+    CHECK(contains(bench.run_badly("wait_for_first", {4}, {64}, arguments, 0, config), "stopped"));
+    stopper.join();
+    CHECK(out[0] == 1);
 }
 
 TEST_CASE("rule: a misaligned access") {

@@ -19,7 +19,7 @@ hipError_t pack_pointers(const LoadedFunction& function, void** params, Bytes& k
     kernargs.resize(function.explicit_bytes);
     std::size_t index = 0;
     for (const auto& argument : function.info.arguments) {
-        if (argument.value_kind.starts_with("hidden_")) {
+        if (argument.is_hidden()) {
             continue;
         }
         if (params[index] == nullptr) {
@@ -74,7 +74,7 @@ hipError_t check_shape(const LoadedFunction& function, const Dim3& grid, const D
     if (!fits(grid.x, block.x) || !fits(grid.y, block.y) || !fits(grid.z, block.z)) {
         return hipErrorInvalidConfiguration;
     }
-    if (function.info.lds_bytes + dynamic_bytes > kLdsBytesPerUnit) {
+    if (function.info.lds_bytes + dynamic_bytes > kiln::sim::kMaxLdsBytes) {
         return hipErrorOutOfMemory;
     }
     return hipSuccess;

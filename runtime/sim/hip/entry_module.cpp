@@ -55,7 +55,7 @@ int attribute(const LoadedFunction& function, hipFunction_attribute wanted) {
         case HIP_FUNC_ATTRIBUTE_BINARY_VERSION:
             return 95;  // major and minor of the device
         case HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-            return static_cast<int>(kLdsBytesPerUnit - info.lds_bytes);
+            return static_cast<int>(kiln::sim::kMaxLdsBytes - info.lds_bytes);
         default:
             return 0;
     }

@@ -1,6 +1,5 @@
 #include "runtime/sim/hip/module.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,19 +8,6 @@
 #include "runtime/sim/hip/listing_source.hpp"
 
 namespace kiln::sim::hip {
-namespace {
-
-std::size_t explicit_bytes(const compile::KernelInfo& info) {
-    std::size_t end = 0;
-    for (const auto& argument : info.arguments) {
-        if (!argument.value_kind.starts_with("hidden_")) {
-            end = std::max<std::size_t>(end, argument.offset + argument.size);
-        }
-    }
-    return end;
-}
-
-}  // namespace
 
 hipError_t LoadedModule::load(Runtime& runtime, SimDevice& device, ByteView image,
                               std::shared_ptr<LoadedModule>& module, std::string& detail) {
@@ -62,7 +48,7 @@ hipError_t LoadedModule::load(Runtime& runtime, SimDevice& device, ByteView imag
             detail = fmt::format("the metadata names the kernel {}, the code has none", info.name);
             return hipErrorInvalidImage;
         }
-        function->explicit_bytes = explicit_bytes(info);
+        function->explicit_bytes = compile::explicit_bytes(info.arguments);
         function->info = std::move(info);
         auto name = function->info.name;
         loaded->functions_.emplace(std::move(name), std::move(function));

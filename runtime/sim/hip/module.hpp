@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -23,7 +22,7 @@ struct LoadedFunction {
 };
 
 // Immutable. Unmaps its image from the device when destroyed.
-class LoadedModule : public std::enable_shared_from_this<LoadedModule> {
+class LoadedModule {
   public:
     // What hipModuleLoadData answers; `detail` gets what the error value does not say.
     [[nodiscard]] static hipError_t load(Runtime& runtime, SimDevice& device, ByteView image,

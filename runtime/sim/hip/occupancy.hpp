@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "runtime/compile/code_object.hpp"
+#include "runtime/sim/machine.hpp"
 
 namespace kiln::sim::hip {
-
-inline constexpr std::size_t kLdsBytesPerUnit = 160 * 1024;
 
 [[nodiscard]] constexpr std::uint32_t blocks_per_unit(const compile::KernelInfo& info,
                                                       std::uint32_t block_threads,
@@ -26,7 +25,7 @@ inline constexpr std::size_t kLdsBytesPerUnit = 160 * 1024;
         return 0;
     }
     const std::size_t lds = info.lds_bytes + dynamic_lds_bytes;
-    const std::size_t by_lds = lds == 0 ? waves : kLdsBytesPerUnit / lds;
+    const std::size_t by_lds = lds == 0 ? waves : kMaxLdsBytes / lds;
     return static_cast<std::uint32_t>(std::min<std::size_t>(waves / block_waves, by_lds));
 }
 

@@ -10,7 +10,6 @@
 namespace kiln::sim::hip {
 namespace {
 
-constexpr std::size_t kLdsBytes = 160 * 1024;
 // hipDeviceArch_t: atomics, doubles, votes, ballots, shuffles (bits 0 to 10), system fence (12),
 // three-dimensional grids (15).
 constexpr unsigned kArchFeatures = 0x07ff | 1U << 12 | 1U << 15;
@@ -30,10 +29,10 @@ hipDeviceProp_t properties_of(SimDevice& device) {
     set_text(p.uuid.bytes, "kiln-sim-");
     p.uuid.bytes[9] = static_cast<char>('a' + device.ordinal());
     p.totalGlobalMem = device.memory().capacity_bytes();
-    p.sharedMemPerBlock = kLdsBytes;
-    p.sharedMemPerBlockOptin = kLdsBytes;
-    p.sharedMemPerMultiprocessor = kLdsBytes;
-    p.maxSharedMemoryPerMultiProcessor = kLdsBytes;
+    p.sharedMemPerBlock = kMaxLdsBytes;
+    p.sharedMemPerBlockOptin = kMaxLdsBytes;
+    p.sharedMemPerMultiprocessor = kMaxLdsBytes;
+    p.maxSharedMemoryPerMultiProcessor = kMaxLdsBytes;
     p.regsPerBlock = 65536;
     p.regsPerMultiprocessor = 131072;
     p.warpSize = 64;

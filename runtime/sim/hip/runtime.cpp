@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 
 #include "base/log.hpp"
@@ -10,32 +11,47 @@ namespace kiln::sim::hip {
 namespace {
 
 constexpr int kMaxDevices = 16;
-constexpr kiln_sim_config kDefaults{
-    .struct_bytes = sizeof(kiln_sim_config), .num_devices = 2, .memory_bytes = 288ULL << 30, .threads = 0};
+constexpr int kDefaultDevices = 2;
+constexpr std::uint64_t kDefaultMemory = 288ULL << 30;
 
 std::mutex configuration_mutex;
-kiln_sim_config configuration = kDefaults;  // protected by configuration_mutex, as is the next
+kiln_sim_config
+    configuration{};  // zeros where nothing was said; protected by configuration_mutex, as is the next
 bool devices_exist = false;
 
 // What configure() said, else the environment, else the defaults.
 kiln_sim_config settle() {
     const std::scoped_lock lock(configuration_mutex);
     devices_exist = true;
-    const char* const text = std::getenv("KILN_SIM_DEVICES");
-    if (text != nullptr && configuration.num_devices == kDefaults.num_devices) {
+    kiln_sim_config settled = configuration;
+    if (settled.memory_bytes == 0) {
+        settled.memory_bytes = kDefaultMemory;
+    }
+    if (settled.num_devices != 0) {
+        return settled;
+    }
+    settled.num_devices = kDefaultDevices;
+    if (const char* const text = std::getenv("KILN_SIM_DEVICES"); text != nullptr) {
         char* end = nullptr;
         const long value = std::strtol(text, &end, 10);
         if (end != text && *end == '\0' && value >= 1 && value <= kMaxDevices) {
-            configuration.num_devices = static_cast<int>(value);
+            settled.num_devices = static_cast<int>(value);
         } else {
             log::warning("KILN_SIM_DEVICES: expected 1 to {}, found \"{}\"; {} devices it is", kMaxDevices,
-                         text, configuration.num_devices);
+                         text, settled.num_devices);
         }
     }
-    return configuration;
+    return settled;
 }
 
 }  // namespace
+
+ThreadState::~ThreadState() {
+    if (!streams.empty()) {
+        std::erase(streams, nullptr);
+        Runtime::get().release(streams);
+    }
+}
 
 ThreadState& this_thread() {
     thread_local ThreadState state;
@@ -50,14 +66,16 @@ hipError_t Runtime::configure(const kiln_sim_config& config) {
     if (config.struct_bytes != sizeof config || config.num_devices < 0 || config.num_devices > kMaxDevices) {
         return hipErrorInvalidValue;
     }
-    configuration = kDefaults;
+    // What this call leaves open stays as an earlier one said it.
     if (config.num_devices != 0) {
         configuration.num_devices = config.num_devices;
     }
     if (config.memory_bytes != 0) {
         configuration.memory_bytes = config.memory_bytes;
     }
-    configuration.threads = config.threads;
+    if (config.threads != 0) {
+        configuration.threads = config.threads;
+    }
     return hipSuccess;
 }
 
@@ -88,6 +106,9 @@ void Runtime::stop() {
     for (const auto& stream : all) {
         stream->queue.abandon();
     }
+    for (const auto& device : devices_) {
+        device->stop();
+    }
     for (const auto& stream : all) {
         stream->queue.join();
     }
@@ -112,7 +133,9 @@ std::shared_ptr<Stream> Runtime::stream(hipStream_t handle) {
 
 std::shared_ptr<Stream> Runtime::create_stream(SimDevice& device, Stream::Kind kind, int priority) {
     auto stream = std::make_shared<Stream>(device, kind, priority);
+    std::vector<std::shared_ptr<Stream>> done;  // destroyed after the lock is released
     const std::scoped_lock lock(mutex_);
+    done = take_done();
     all_streams_.push_back(stream);
     return stream;
 }
@@ -121,18 +144,46 @@ void Runtime::retire(const std::shared_ptr<Stream>& stream) {
     Mark last;
     {
         const std::scoped_lock lock(mutex_);
-        if (stream->capture != nullptr) {
-            const auto capture = stream->capture;
-            capture->invalidated = true;
-            std::erase(capture->members, stream.get());
-            if (capture->origin == stream.get()) {
-                leave_capture(*capture);
-            }
-        }
+        break_capture(*stream);
         std::erase(all_streams_, stream);
         last = stream->queue.last();
     }
     last.wait();
+}
+
+void Runtime::release(const std::vector<std::shared_ptr<Stream>>& streams_of_thread) {
+    std::vector<std::shared_ptr<Stream>> done;  // destroyed after the lock is released
+    const std::scoped_lock lock(mutex_);
+    for (const auto& stream : streams_of_thread) {
+        break_capture(*stream);
+        released_.push_back(stream);
+    }
+    done = take_done();
+}
+
+void Runtime::break_capture(const Stream& stream) {
+    if (stream.capture == nullptr) {
+        return;
+    }
+    const auto capture = stream.capture;
+    capture->invalidated = true;
+    std::erase(capture->members, &stream);
+    if (capture->origin == &stream) {
+        leave_capture(*capture);
+    }
+}
+
+std::vector<std::shared_ptr<Stream>> Runtime::take_done() {
+    std::vector<std::shared_ptr<Stream>> done;
+    std::erase_if(released_, [&](const std::shared_ptr<Stream>& stream) {
+        const bool complete = stream->queue.last().complete();
+        if (complete) {
+            std::erase(all_streams_, stream);
+            done.push_back(stream);
+        }
+        return complete;
+    });
+    return done;
 }
 
 // Work that a stream's next operation comes after, besides its own.
@@ -176,7 +227,13 @@ hipError_t Runtime::enqueue(Stream& stream, Operation operation, std::vector<Mar
         after.push_back(std::move(mark));
     }
     Mark mark = stream.queue.submit(
-        [this, device = &stream.device, work = std::move(operation)] { perform(work, *device, allocations); },
+        [this, device = &stream.device, work = std::move(operation)] {
+            try {
+                perform(work, *device, allocations);
+            } catch (const std::exception& e) {  // no memory, or a host function's own
+                device->fail(hipErrorUnknown, e.what());
+            }
+        },
         std::move(after));
     if (done != nullptr) {
         *done = std::move(mark);

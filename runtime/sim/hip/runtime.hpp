@@ -23,6 +23,11 @@ struct LoadedFunction;
 
 // What HIP keeps per thread.
 struct ThreadState {
+    ThreadState() = default;
+    ~ThreadState();
+    ThreadState(const ThreadState&) = delete;
+    ThreadState& operator=(const ThreadState&) = delete;
+
     int device = 0;
     hipStreamCaptureMode capture_mode = hipStreamCaptureModeGlobal;
     hipError_t last_error = hipSuccess;            // of the last call that failed
@@ -51,6 +56,8 @@ class Runtime {
     std::shared_ptr<Stream> create_stream(SimDevice& device, Stream::Kind kind, int priority);
     // Waits for its work; a capture that it takes part in is broken.
     void retire(const std::shared_ptr<Stream>& stream);
+    // The same for a thread that ends and must not wait: each goes once its work is done, with a later call.
+    void release(const std::vector<std::shared_ptr<Stream>>& streams);
 
     // Does work on a stream, or records it where the stream captures. `done` tells where it stands in the
     // queue; it stays empty for what was recorded.
@@ -93,12 +100,16 @@ class Runtime {
     [[nodiscard]] bool implicit_capture(const Stream& stream, bool break_it);
     [[nodiscard]] std::vector<Mark> order_of(const Stream& stream) const;
     void leave_capture(Capture& capture);
+    void break_capture(const Stream& stream);
+    // Released streams whose work is done, for the caller to destroy when it no longer holds mutex_.
+    [[nodiscard]] std::vector<std::shared_ptr<Stream>> take_done();
 
     std::vector<std::unique_ptr<SimDevice>> devices_;    // constant after construction
     std::vector<std::shared_ptr<Stream>> null_streams_;  // by device, constant after construction
 
     std::mutex mutex_;
     std::vector<std::shared_ptr<Stream>> all_streams_;  // null streams included
+    std::vector<std::shared_ptr<Stream>> released_;     // part of all_streams_
     std::vector<std::shared_ptr<Capture>> captures_;
     unsigned long long last_capture_id_ = 0;
 };

@@ -3,33 +3,13 @@
 #include <utility>
 
 namespace kiln::sim::hip {
-namespace {
-
-void add(device::ExecutionCounts& sum, const device::ExecutionCounts& counts) {
-    sum.instructions += counts.instructions;
-    sum.valu += counts.valu;
-    sum.mfma += counts.mfma;
-    sum.salu += counts.salu;
-    sum.smem += counts.smem;
-    sum.vmem += counts.vmem;
-    sum.lds += counts.lds;
-    sum.global_bytes_read += counts.global_bytes_read;
-    sum.global_bytes_written += counts.global_bytes_written;
-    sum.scalar_bytes_read += counts.scalar_bytes_read;
-    sum.lds_bytes_read += counts.lds_bytes_read;
-    sum.lds_bytes_written += counts.lds_bytes_written;
-    sum.work_groups += counts.work_groups;
-    sum.waves += counts.waves;
-}
-
-}  // namespace
 
 void SimDevice::run(const Dispatch& dispatch) {
     auto counts = sim::run(dispatch, memory_, machine_);
     if (!counts) {
         // HIP tells an access to nothing from every other fault.
-        const bool access = counts.error().message.find("outside every allocation") != std::string::npos;
-        fail(access ? hipErrorIllegalAddress : hipErrorLaunchFailure, std::move(counts.error().message));
+        fail(counts.error().bad_address ? hipErrorIllegalAddress : hipErrorLaunchFailure,
+             std::move(counts.error().message));
         return;
     }
     const std::scoped_lock lock(mutex_);

@@ -16,13 +16,16 @@ using namespace kiln::hip;
 class SimDevice {
   public:
     SimDevice(int ordinal, std::size_t memory_bytes, unsigned threads)
-        : ordinal_(ordinal), machine_{threads}, memory_(memory_bytes) {}
+        : ordinal_(ordinal), machine_{.threads = threads, .stop = &stop_}, memory_(memory_bytes) {}
 
     [[nodiscard]] int ordinal() const { return ordinal_; }
     [[nodiscard]] Memory& memory() { return memory_; }
 
     // Runs a kernel to its end. A broken rule becomes the device's fault.
     void run(const Dispatch& dispatch);
+
+    // For the end of the process: a kernel that runs, or is yet to, fails soon.
+    void stop() { stop_.store(true, std::memory_order_relaxed); }
 
     // The first fault stays until reset: whatever is asked of the device afterwards answers with it.
     void fail(hipError_t error, std::string message);
@@ -37,6 +40,7 @@ class SimDevice {
     const int ordinal_;
     const MachineConfig machine_;
 
+    std::atomic<bool> stop_ = false;
     Memory memory_;
     std::atomic<hipError_t> fault_ = hipSuccess;
     mutable std::mutex mutex_;
