@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/digest.hpp"
+#include "runtime/operators/include_scan.hpp"
 
 namespace kiln::operators {
 
@@ -17,35 +18,14 @@ constexpr int kRequestSchema = 1;
 
 constexpr std::string_view kConstantsName = "constants.h";
 
-struct Include {
-    std::string name;
-    int line;
-};
-
-// The directives #include "NAME" of a text. Names in <> are the compiler's own headers.
-std::vector<Include> find_includes(std::string_view text) {
-    std::vector<Include> includes;
-    constexpr std::string_view kBlank = " \t";
-    for (int line = 1; !text.empty(); ++line) {
-        std::string_view rest = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(rest.size() + 1, text.size()));
-        const auto skip = [&rest](std::string_view word) {
-            rest.remove_prefix(std::min(rest.find_first_not_of(kBlank), rest.size()));
-            const bool found = rest.starts_with(word);
-            rest.remove_prefix(found ? word.size() : 0);
-            return found;
-        };
-        if (skip("#") && skip("include") && skip("\"")) {
-            includes.push_back({std::string(rest.substr(0, rest.find('"'))), line});
-        }
-    }
-    return includes;
-}
-
 // Follows the includes of one file, depth first, into `found`.
 Result<void> collect(const std::string& name, const std::string& text, const SourceLookup& lookup,
                      std::map<std::string, std::string>& found) {
-    for (const Include& include : find_includes(text)) {
+    const Result<std::vector<Include>> includes = find_includes(name, text);
+    if (!includes) {
+        return tl::unexpected<Error>(includes.error());
+    }
+    for (const Include& include : *includes) {
         if (include.name == kConstantsName || found.contains(include.name)) {
             continue;
         }

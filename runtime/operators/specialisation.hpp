@@ -53,7 +53,8 @@ struct Specialisation {
 
 // The template's file for the target, the headers that it includes by #include "...", and those that they
 // include, each once. constants.h is generated, hence not looked up. not_found names the template without a
-// file for the target, or the file and line of an include that leads nowhere.
+// file for the target, or the file and line of an include that leads nowhere; bad_input those of an include
+// of another form, whose text the key could not hold (include_scan.hpp).
 [[nodiscard]] Result<TemplateSource> read_template(std::string_view template_id, const tables::Target& target,
                                                    const SourceLookup& lookup);
 

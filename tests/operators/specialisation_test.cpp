@@ -14,8 +14,7 @@ using Files = std::map<std::string, std::string>;
 
 const Files kFiles{
     {"linear/small_m.gfx950.hip",
-     "#include \"constants.h\"\n#include \"device/tile.h\"\n  #  include \"device/load.h\"\n#include "
-     "<hip/x.h>\nbody\n"},
+     "#include \"constants.h\"\n#include \"device/tile.h\"\n  #  include \"device/load.h\"\nbody\n"},
     {"device/tile.h", "#pragma once\n#include \"device/lane.h\"\n// #include \"device/nothing.h\"\n"},
     {"device/load.h", "#include \"device/lane.h\"\n#include \"device/tile.h\"\n"},
     {"device/lane.h", "lane\n"},
@@ -94,6 +93,21 @@ TEST_CASE("an include that leads nowhere is named with its file and line") {
     CHECK(specialisation.error().code == kiln::ErrorCode::not_found);
     CHECK(specialisation.error().message ==
           "device/tile.h:2: \"device/lane.h\" is no file of the kernel sources");
+}
+
+TEST_CASE("an include that the key could not see is refused, in a header too") {
+    for (const char* include : {"<vector>", "</abs/path.h>", "MACRO"}) {
+        Files files = kFiles;
+        files["device/lane.h"] = std::string("// lanes\n#include ") + include + "\n";
+        const auto specialisation = make(files);
+        REQUIRE(!specialisation);
+        CHECK(specialisation.error().code == kiln::ErrorCode::bad_input);
+        CHECK(
+            specialisation.error().message ==
+            std::string("device/lane.h:2: expected #include \"name\" of a file in the kernel sources, found "
+                        "#include ") +
+                include);
+    }
 }
 
 TEST_CASE("a template without a source for the target is named") {
