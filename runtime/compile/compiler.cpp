@@ -52,6 +52,9 @@ class WorkerCompiler final : public Compiler {
         if (!result && result.error().code == ErrorCode::compile_failed) {
             // The template's fault, unless the compiler can not do anything for this target.
             if (auto able = probe(request.target); !able) {
+                if (able.error().code == ErrorCode::compile_failed) {
+                    able.error().code = ErrorCode::environment;
+                }
                 return fail(able);
             }
         }
@@ -70,7 +73,7 @@ class WorkerCompiler final : public Compiler {
             if (result.error().code != ErrorCode::compile_failed) {
                 return fail(result);
             }
-            return fail(ErrorCode::environment, Stage::compile,
+            return fail(ErrorCode::compile_failed, Stage::compile,
                         fmt::format("the compiler {} can not build for {}: {}",
                                     config_.toolchain.hiprtc.string(), target, result.error().message));
         }

@@ -74,7 +74,8 @@ class Compiler {
     // was forked from the one that created the object gets environment: it must create its own.
     [[nodiscard]] virtual Result<CompileResult> compile(const CompileRequest& request) = 0;
 
-    // Builds a kernel of one line for `target`. environment, naming the compiler, when that fails.
+    // Builds a kernel of one line for `target`. compile_failed, naming the compiler, when it refuses that: it
+    // can not build for the target at all. Any other error says that the question could not be asked.
     [[nodiscard]] virtual Result<void> probe(const std::string& target) = 0;
 
     // The listing of any code object, compiled by kiln or not: what the simulator executes.

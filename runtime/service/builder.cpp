@@ -47,13 +47,14 @@ Builder::Builder(std::unique_ptr<cache::Store> store, CompilerFactory make_compi
 
 Result<compile::Compiler*> Builder::compiler() {
     const std::lock_guard lock(compiler_mutex_);
-    if (!compiler_) {
-        compiler_ = make_compiler_();
+    if (compiler_ == nullptr) {
+        Result<std::unique_ptr<compile::Compiler>> made = make_compiler_();
+        if (!made) {
+            return fail(made);
+        }
+        compiler_ = *std::move(made);
     }
-    if (!*compiler_) {
-        return tl::unexpected<Error>(compiler_->error());
-    }
-    return (*compiler_)->get();
+    return compiler_.get();
 }
 
 Result<cache::Key> Builder::key(const operators::Specialisation& specialisation) {
@@ -69,6 +70,14 @@ Result<cache::Key> Builder::key(const operators::Specialisation& specialisation)
 }
 
 Result<ArtifactPtr> Builder::obtain(const operators::Specialisation& specialisation) {
+    // What throws, if only for want of memory, must reach every waiter as an error and leave no entry behind.
+    const auto attempt = [&]() -> Outcome {
+        try {
+            return build(specialisation);
+        } catch (const std::exception& exception) {
+            return fail(ErrorCode::internal, Stage::compile, exception.what());
+        }
+    };
     std::promise<Outcome> promise;
     std::shared_future<Outcome> shared;
     {
@@ -84,7 +93,7 @@ Result<ArtifactPtr> Builder::obtain(const operators::Specialisation& specialisat
     if (shared.valid()) {
         return shared.get();
     }
-    Outcome outcome = build(specialisation);
+    Outcome outcome = attempt();
     promise.set_value(outcome);
     if (store_ != nullptr || !outcome) {
         // The store has it now; a failed attempt may be made again.
@@ -105,28 +114,26 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
                                 key.error().message));
     }
 
-    const auto look = [&]() -> Result<std::optional<ArtifactPtr>> {
+    const auto look = [&]() -> std::optional<ArtifactPtr> {
         if (store_ == nullptr) {
             return std::optional<ArtifactPtr>();
         }
         Result<std::optional<cache::Entry>> entry = store_->get(*key);
         if (!entry) {
-            return fail(entry);
+            // A compile is better than none.
+            log::warning("{}: {}; taken for a miss", label(specialisation), entry.error().message);
+            return std::optional<ArtifactPtr>();
         }
         if (!entry->has_value()) {
             return std::optional<ArtifactPtr>();
         }
         const std::lock_guard lock(mutex_);
         ++statistics_.cache_hits;
-        return std::optional(from_entry(specialisation, *key, std::move(**entry)));
+        return from_entry(specialisation, *key, std::move(**entry));
     };
 
-    Result<std::optional<ArtifactPtr>> found = look();
-    if (!found) {
-        return fail(found);
-    }
-    if (*found) {
-        return **std::move(found);
+    if (std::optional<ArtifactPtr> found = look()) {
+        return *std::move(found);
     }
     const auto count_miss = [this] {
         const std::lock_guard lock(mutex_);
@@ -147,9 +154,8 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
         } else {
             build_lock = *std::move(lock);
             // Whoever held the lock may have built it.
-            found = look();
-            if (found && *found) {
-                return **std::move(found);
+            if (std::optional<ArtifactPtr> found = look()) {
+                return *std::move(found);
             }
         }
     }
@@ -175,6 +181,9 @@ Builder::Outcome Builder::compile_and_put(const operators::Specialisation& speci
         statistics.compile_seconds += result->seconds;
     });
 
+    if (!result->log.empty()) {
+        log::warning("{}: {}", label(specialisation), result->log);
+    }
     Result<compile::CodeObject> code_object = compile::read_code_object(result->code_object);
     if (!code_object) {
         return fail(ErrorCode::load_failed, Stage::load,
@@ -188,16 +197,20 @@ Builder::Outcome Builder::compile_and_put(const operators::Specialisation& speci
     artifact->metadata = describe_artifact(specialisation, *code_object, result->seconds);
     artifact->code_object = std::move(result->code_object);
     artifact->listing = std::move(result->listing);
-    artifact->log = std::move(result->log);
     artifact->source = ArtifactSource::compiled;
     artifact->compile_seconds = result->seconds;
-    if (store_ != nullptr) {
-        const Result<void> put =
-            store_->put(key, {artifact->code_object, artifact->metadata, artifact->listing});
-        if (!put) {
-            log::warning("{}: compiled, but not kept in the cache: {}", label(specialisation),
-                         put.error().message);
-        }
+    if (store_ == nullptr) {
+        return artifact;
+    }
+    // The compiler may have been replaced since the key was made: which of the two built this is not known.
+    const Result<cache::Key> key_now = this->key(specialisation);
+    const Result<void> put =
+        key_now && *key_now == key
+            ? store_->put(key, {artifact->code_object, artifact->metadata, artifact->listing})
+            : fail(ErrorCode::environment, Stage::cache, "the compiler was replaced meanwhile");
+    if (!put) {
+        log::warning("{}: compiled, but not kept in the cache: {}", label(specialisation),
+                     put.error().message);
     }
     return artifact;
 }
@@ -249,7 +262,9 @@ Result<void> Builder::probe(const operators::Specialisation& specialisation, con
         return {};
     }
     if (error.code == ErrorCode::environment) {
-        return (*compiler)->probe(specialisation.request.target);
+        // Only what the compiler itself says of the target: a worker that can not be started says nothing.
+        Result<void> able = (*compiler)->probe(specialisation.request.target);
+        return able || able.error().code != ErrorCode::compile_failed ? Result<void>() : able;
     }
     if (error.code != ErrorCode::compile_failed) {
         return {};

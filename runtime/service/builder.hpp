@@ -1,15 +1,15 @@
 // From a specialisation to its code object: out of the store, else out of the compiler and into the store.
 //
-//   look in memory -> identity of the compiler -> key -> store.get -> (KILN_JIT=off: error) -> store.lock ->
-//   store.get
-//   -> compile -> store.put
+// clang-format off
+//   look in memory -> identity of the compiler -> key -> store.get -> (KILN_JIT=off: error)
+//   -> store.lock -> store.get -> compile -> store.put
+// clang-format on
 //
 // One compile per key: threads of the process share a future, processes share the store's lock.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -35,7 +35,6 @@ struct Artifact {
     Bytes code_object;
     std::string listing;
     std::string metadata;  // JSON; see metadata.hpp
-    std::string log;       // the compiler's warnings; empty when it came from the cache
     ArtifactSource source = ArtifactSource::compiled;
     double compile_seconds = 0;  // 0 when it came from the cache
 };
@@ -61,7 +60,7 @@ class Builder {
     Builder(std::unique_ptr<cache::Store> store, CompilerFactory make_compiler, bool jit);
 
     // Blocks until the code object is there. A miss with jit off, or without a compiler, is an error of stage
-    // compile that names the specialisation.
+    // compile that names the specialisation. A store that can not be read is a miss.
     [[nodiscard]] Result<ArtifactPtr> obtain(const operators::Specialisation& specialisation);
 
     // The same without ever compiling or waiting: nothing where the store has none.
@@ -75,7 +74,8 @@ class Builder {
     // such question.
     [[nodiscard]] Result<void> probe(const operators::Specialisation& specialisation, const Error& error);
 
-    // The compiler, made at the first call. The error of a failed attempt is kept.
+    // The compiler, made at the first call. A failed attempt is made again at the next: what was missing may
+    // have been installed.
     [[nodiscard]] Result<compile::Compiler*> compiler();
     [[nodiscard]] cache::Store* store() const { return store_.get(); }
     [[nodiscard]] BuildStatistics statistics() const;
@@ -96,7 +96,7 @@ class Builder {
     const bool jit_;
 
     std::mutex compiler_mutex_;
-    std::optional<Result<std::unique_ptr<compile::Compiler>>> compiler_;  // protected by compiler_mutex_
+    std::unique_ptr<compile::Compiler> compiler_;  // protected by compiler_mutex_
 
     mutable std::mutex mutex_;
     // By request document. Without a store, finished ones stay.

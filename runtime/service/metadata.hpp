@@ -1,5 +1,5 @@
-// The JSON that stands beside a code object in its cache entry: what `kiln show --meta` prints and what the
-// loader checks.
+// The JSON that stands beside a code object in its cache entry: what `kiln show --meta` prints. No
+// lookup and no load depends on it: those look at the code object.
 //
 //   {"kernel": "kiln_linear_n5120_k4096_m32", "operator": "linear", "problem": {...}, "max_m": 32,
 //    "template": "linear/small_m", "constants": {...}, "target": "gfx950", "options": [...],

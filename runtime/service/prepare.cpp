@@ -1,4 +1,5 @@
 #include <future>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,9 +34,15 @@ std::vector<Result<ArtifactPtr>> obtain_all(Builder& builder,
                                             const std::vector<Specialisation>& specialisations) {
     std::vector<std::future<Result<ArtifactPtr>>> rest;
     for (std::size_t i = 1; i < specialisations.size(); ++i) {
-        rest.push_back(std::async(std::launch::async, [&builder, &specialisation = specialisations[i]] {
+        const auto obtain = [&builder, &specialisation = specialisations[i]] {
             return builder.obtain(specialisation);
-        }));
+        };
+        try {
+            rest.push_back(std::async(std::launch::async, obtain));
+        } catch (const std::system_error&) {
+            // No thread to be had: this one does it, below.
+            rest.push_back(std::async(std::launch::deferred, obtain));
+        }
     }
     std::vector<Result<ArtifactPtr>> results;
     results.push_back(builder.obtain(specialisations.front()));

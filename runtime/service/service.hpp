@@ -2,6 +2,7 @@
 // command line are both built on this header.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -153,17 +154,16 @@ class Service {
     std::unique_ptr<Builder> builder_;
 
     std::mutex device_mutex_;
-    std::optional<Result<std::vector<std::shared_ptr<device::Device>>>>
-        devices_;  // protected by device_mutex_
+    // Protected by device_mutex_.
+    std::optional<Result<std::vector<std::shared_ptr<device::Device>>>> devices_;
 
     std::mutex health_mutex_;
-    std::map<std::pair<int, std::string>, std::shared_ptr<Health>>
-        health_;  // by ordinal and request document
+    // By ordinal and request document; protected by health_mutex_.
+    std::map<std::pair<int, std::string>, std::shared_ptr<Health>> health_;
     std::atomic<std::uint64_t> loads_{0};
 };
 
-// The tables that `settings` name and the shipped ones below them, checked. `kiln check-table` calls
-// load_tables itself.
+// The tables that `shapes_path` names and the shipped ones below them, checked.
 [[nodiscard]] Result<tables::LoadedTable> load_tables(const std::string& shapes_path);
 
 }  // namespace kiln::service

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cache/store.hpp"
+#include "runtime/operators/operator.hpp"
 
 namespace kiln::service {
 
@@ -61,12 +62,35 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
+std::string_view nearest(std::string_view name, const std::vector<std::string_view>& known) {
+    return *std::ranges::min_element(
+        known, {}, [name](std::string_view candidate) { return edit_distance(name, candidate); });
+}
+
 std::string_view nearest_variable(std::string_view name) {
-    return std::min_element(std::begin(kVariables), std::end(kVariables),
-                            [name](const Variable& a, const Variable& b) {
-                                return edit_distance(name, a.name) < edit_distance(name, b.name);
-                            })
-        ->name;
+    std::vector<std::string_view> known;
+    for (const Variable& variable : kVariables) {
+        known.push_back(variable.name);
+    }
+    return nearest(name, known);
+}
+
+// A name that switches nothing off is most likely a misspelt one.
+void warn_of_unknown_names(Settings& settings) {
+    std::vector<std::string_view> known;
+    for (const operators::Operator* op : operators::all_operators()) {
+        known.push_back(op->name());
+        for (const operators::Template* source_template : op->templates()) {
+            known.push_back(source_template->id());
+        }
+    }
+    for (const std::string& name : settings.disable) {
+        if (std::ranges::find(known, name) == known.end()) {
+            settings.warnings.push_back(
+                fmt::format("KILN_DISABLE: {} is neither an operator nor a template; the nearest is {}", name,
+                            nearest(name, known)));
+        }
+    }
 }
 
 std::map<std::string, std::string, std::less<>> parse_environment(const Environment& environment) {
@@ -212,6 +236,7 @@ Result<Settings> read_settings(const Overrides& overrides, const Environment& en
     if (Result<void> interpreted = interpret(settings); !interpreted) {
         return fail(interpreted);
     }
+    warn_of_unknown_names(settings);
     return settings;
 }
 

@@ -48,8 +48,9 @@ struct Settings {
     log::Level log_level = log::Level::warning;
     unsigned workers = 0;
 
-    std::vector<Setting> listed;        // every known variable, in the order of the documentation
-    std::vector<std::string> warnings;  // unknown variables, and known ones that this version has no use for
+    std::vector<Setting> listed;  // every known variable, in the order of the documentation
+    // Unknown variables, known ones that this version has no use for, names to disable that nothing has.
+    std::vector<std::string> warnings;
 };
 
 // The environment as "NAME=value" strings, so that a test can hand in its own.

@@ -32,7 +32,8 @@ class Trial {
                                                                std::int64_t max_m, std::uint64_t seed);
     virtual ~Trial() = default;
 
-    // Launches on a stream of its own, waits, compares. An error only when something can not be run at all.
+    // Launches on the null stream, waits, compares; leaves the plan's device the calling thread's current
+    // one. An error only when something can not be run at all.
     [[nodiscard]] virtual Result<TrialResult> run(std::int64_t m) = 0;
 };
 

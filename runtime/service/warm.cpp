@@ -1,16 +1,21 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
+#include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/log.hpp"
 #include "runtime/service/service.hpp"
 
 namespace kiln::service {
 
 namespace {
 
-WarmItem warm_one(Builder& builder, const operators::Specialisation& specialisation) {
+WarmItem warm_one(Builder& builder, const operators::Specialisation& specialisation) try {
     WarmItem item;
     Result<ArtifactPtr> artifact = builder.obtain(specialisation);
     item.specialisation = specialisation;
@@ -21,6 +26,10 @@ WarmItem warm_one(Builder& builder, const operators::Specialisation& specialisat
     } else {
         item.error = std::move(artifact.error());
     }
+    return item;
+} catch (const std::exception& exception) {
+    WarmItem item;
+    item.error = Error{ErrorCode::internal, Stage::compile, exception.what()};
     return item;
 }
 
@@ -46,14 +55,25 @@ WarmSummary Service::warm(std::span<const operators::Specialisation> wanted, con
             summary.items[i] = std::move(item);
             ++done;
             if (progress) {
-                progress(done, wanted.size(), summary.items[i]);
+                try {
+                    progress(done, wanted.size(), summary.items[i]);
+                } catch (const std::exception& exception) {
+                    log::warning("warm: the progress of one item is not reported: {}", exception.what());
+                }
             }
         }
     };
     std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < waiters; ++i) {
-        threads.emplace_back(work);
+    threads.reserve(waiters);
+    try {
+        // The calling thread is one of them.
+        while (threads.size() + 1 < waiters) {
+            threads.emplace_back(work);
+        }
+    } catch (const std::system_error& error) {
+        log::warning("warm: {} threads instead of {}: {}", threads.size() + 1, waiters, error.what());
     }
+    work();
     for (std::thread& thread : threads) {
         thread.join();
     }

@@ -146,7 +146,7 @@ TEST_CASE("CompilerThatCanNotBuildForATargetIsRefusedByName") {
     CHECK_MESSAGE(is_within(error.message, "libhiprtc.so."), error.message);
     CHECK_MESSAGE(is_within(error.message, "gfx12345"), error.message);
     CHECK(compiler->probe("gfx950"));
-    CHECK(compiler->probe("gfx12345").error().code == ErrorCode::environment);
+    CHECK(compiler->probe("gfx12345").error().code == ErrorCode::compile_failed);
 }
 
 TEST_CASE("RequestsThatCanNotBeMeantReachNoWorker") {

@@ -2,6 +2,8 @@
 // disables.
 #include <doctest/doctest.h>
 
+#include <stdexcept>
+
 #include "tests/service/device_double.hpp"
 #include "tests/service/scratch.hpp"
 
@@ -18,6 +20,7 @@ namespace {
 
 enum class Refuses {
     target,       // it has never heard of
+    to_start,     // no worker, no scratch folder, no process to be had
     instruction,  // that the template needs
     source,       // but builds the template's probe
 };
@@ -31,6 +34,12 @@ class CompilerDouble final : public kiln::compile::Compiler {
     }
     kiln::Result<kiln::compile::CompileResult> compile(
         const kiln::compile::CompileRequest& request) override {
+        if (throws) {
+            throw std::runtime_error("out of something");
+        }
+        if (refuses_ == Refuses::to_start) {
+            return kiln::fail(kiln::ErrorCode::environment, kiln::Stage::compile, "no worker");
+        }
         if (refuses_ == Refuses::target) {
             return kiln::fail(kiln::ErrorCode::environment, kiln::Stage::compile,
                               "can not build for " + request.target);
@@ -42,10 +51,16 @@ class CompilerDouble final : public kiln::compile::Compiler {
                           request.name + ":1: unknown builtin");
     }
     kiln::Result<void> probe(const std::string& target) override {
-        return kiln::fail(kiln::ErrorCode::environment, kiln::Stage::compile, "can not build for " + target);
+        if (refuses_ == Refuses::to_start) {
+            return kiln::fail(kiln::ErrorCode::environment, kiln::Stage::compile, "no worker");
+        }
+        return kiln::fail(kiln::ErrorCode::compile_failed, kiln::Stage::compile,
+                          "can not build for " + target);
     }
     kiln::Result<std::string> disassemble(kiln::ByteView) override { return std::string(); }
     std::vector<Finding> findings() const override { return {}; }
+
+    static inline bool throws = false;
 
   private:
     const Refuses refuses_;
@@ -183,6 +198,55 @@ TEST_CASE_FIXTURE(Prepared, "prepare: a compiler that can not build for the targ
     CHECK(mentions(refused.error.message, "probe.hip:1: unknown builtin"));
 }
 
+TEST_CASE_FIXTURE(Prepared, "prepare: a compiler that can not be started is an error, and no decline") {
+    set_compiler(Refuses::to_start);
+    const std::unique_ptr<Service> service = open(overrides, parts);
+    const auto refused = refusal(*service);
+    CHECK(refused.decline == 0);
+    CHECK(refused.error.code == kiln::ErrorCode::environment);
+    CHECK(service->supports(0, linear(), small_problem()));
+}
+
+TEST_CASE_FIXTURE(Prepared, "prepare: what a compiler throws is an internal error, again at every attempt") {
+    set_compiler(Refuses::source);
+    const std::unique_ptr<Service> service = open(overrides, parts);
+    CompilerDouble::throws = true;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        const auto refused = refusal(*service);
+        CHECK(refused.error.code == kiln::ErrorCode::internal);
+        CHECK(mentions(refused.error.message, "out of something"));
+    }
+    CompilerDouble::throws = false;
+    CHECK(refusal(*service).error.code == kiln::ErrorCode::compile_failed);
+    CHECK(service->statistics().memory_hits == 0);
+}
+
+TEST_CASE_FIXTURE(Prepared, "prepare: a compiler that is installed later is found") {
+    const auto installed = std::make_shared<bool>(false);
+    parts.make_compiler = [installed]() -> kiln::Result<std::unique_ptr<kiln::compile::Compiler>> {
+        if (!*installed) {
+            return kiln::fail(kiln::ErrorCode::environment, kiln::Stage::compile, "no compiler");
+        }
+        return kiln::compile::Compiler::create({});
+    };
+    const std::unique_ptr<Service> service = open(overrides, parts);
+    CHECK(refusal(*service).error.code == kiln::ErrorCode::environment);
+    *installed = true;
+    CHECK(service->prepare(0, linear(), small_problem()));
+}
+
+TEST_CASE_FIXTURE(Prepared, "prepare: an entry that can not be read is compiled again") {
+    REQUIRE(open(overrides, parts)->prepare(0, linear(), small_problem()));
+    const std::filesystem::path entry = open(overrides, parts)->builder().store()->list()->front().path;
+    std::filesystem::remove(entry);
+    std::filesystem::create_directory(entry);  // reading it is EISDIR, whoever asks
+    const std::unique_ptr<Service> service = open(overrides, parts);
+    const auto plan = service->prepare(0, linear(), small_problem());
+    REQUIRE_MESSAGE(plan, plan.error().error.message);
+    CHECK((*plan)->buckets()[0].source == ArtifactSource::compiled);
+    CHECK(service->statistics().compiles == 1);
+}
+
 TEST_CASE_FIXTURE(Prepared, "prepare: a failed build is an error once, and declines from then on") {
     set_compiler(Refuses::source);
     const std::unique_ptr<Service> service = open(overrides, parts);
@@ -193,6 +257,19 @@ TEST_CASE_FIXTURE(Prepared, "prepare: a failed build is an error once, and decli
     CHECK(refusal(*service).decline == KILN_DECLINE_DISABLED);
     CHECK(service->supports(0, linear(), small_problem()).error().decline == KILN_DECLINE_DISABLED);
     CHECK(service->statistics().compile_errors == 1);
+}
+
+TEST_CASE_FIXTURE(Prepared, "prepare: a load that an earlier fault of the device stops disables nothing") {
+    const std::unique_ptr<Service> service = open(overrides, parts);
+    device->load_error = {kiln::ErrorCode::device_failed, kiln::Stage::load, "a fault of before"};
+    CHECK(refusal(*service).error.code == kiln::ErrorCode::device_failed);
+    CHECK(service->supports(0, linear(), small_problem()));
+    device->load_error.reset();
+    CHECK(service->prepare(0, linear(), small_problem()));
+    // What the driver says of the code object itself does.
+    device->load_error = {kiln::ErrorCode::load_failed, kiln::Stage::load, "no kernel image"};
+    CHECK(refusal(*service).error.code == kiln::ErrorCode::load_failed);
+    CHECK(refusal(*service).decline == KILN_DECLINE_DISABLED);
 }
 
 TEST_CASE_FIXTURE(Prepared, "prepare: a miss without a compiler may be tried again") {

@@ -81,6 +81,20 @@ TEST_CASE("settings: a known variable without effect says so") {
     CHECK(settings.warnings.front() == "KILN_TRUSTED_KEYS has no effect in this version of kiln");
 }
 
+TEST_CASE("settings: a name to disable that nothing has is a warning that names the nearest") {
+    CHECK(read(with({"KILN_DISABLE=linear,linear/small_m"})).warnings.empty());
+    const Settings settings = read(with({"KILN_DISABLE=lineer,linear,linear/smal_m"}));
+    CHECK(settings.disable.size() == 3);
+    CHECK(settings.warnings ==
+          std::vector<std::string>{
+              "KILN_DISABLE: lineer is neither an operator nor a template; the nearest is linear",
+              "KILN_DISABLE: linear/smal_m is neither an operator nor a template; the nearest is "
+              "linear/small_m"});
+    Overrides overrides;
+    overrides.disable = "nonsense";
+    CHECK(read(kHome, overrides).warnings.size() == 1);
+}
+
 TEST_CASE("settings: a bad value names the variable, the value and what was expected") {
     CHECK(error_of(with({"KILN_JIT=maybe"})) ==
           "KILN_JIT (environment): expected one of on, off, found \"maybe\"");
