@@ -206,11 +206,18 @@ TEST_CASE("BadUsageEndsWithTwoAndSaysWhat") {
         {"warm", "linear", "n=7"},
         {"warm", "linear", "n=4096", "--target", "GFX?"},
         {"warm", "no-such-table.json"},
+        {"warm", "linear", "n=4096", "--target", "gfx1100"},
         {"explain", "linear", "n=4096", "k=2048"},
         {"explain", "linear", "n=4096", "--m", "1"},
         {"explain", "--m", "1", "linear", "n=4096", "k=2048", "linear", "n=4608", "k=4096"},
         {"verify", "linear", "n=4096", "k=2048", "--m", "0"},
         {"verify", "linear", "n=4096", "k=2048", "--m", "1,x"},
+        {"verify", "linear", "n=4096", "k=2048", "--m", "1,"},
+        {"verify", "linear", "n=4096", "k=2048", "--seed", "-1"},
+        {"verify", "linear", "n=4096", "k=2048", "--ordinal", "7"},
+        {"verify", "linear", "n=4096", "k=2048", "--target", "gfx942"},
+        {"explain", "linear", "n=4096", "k=2048", "--m", "0"},
+        {"explain", "linear", "n=4096", "k=2048", "--m", "9223372036854775808"},
         {"show", "linear", "n=4096", "k=2048", "--m", "33"},
     };
     for (const auto& arguments : bad) {
@@ -224,6 +231,10 @@ TEST_CASE("BadUsageEndsWithTwoAndSaysWhat") {
         CHECK(outcome.exit_code == 2);
         CHECK_FALSE(outcome.err.empty());
         CHECK(outcome.out.empty());
+
+        const auto as_json = run_kiln(with(arguments, {"--json"}), warm_cache());
+        CHECK(as_json.exit_code == 2);
+        CHECK_FALSE(as_json.json()["error"]["message"].get<std::string>().empty());
     }
 }
 
@@ -253,6 +264,27 @@ TEST_CASE("FaultyTableEndsWithTwoAndNamesThePlace") {
     CHECK(contains(outcome.json()["error"]["message"], "/rows/0"));  // one document even then
 }
 
+TEST_CASE("OutputThatCanNotBeWrittenIsNoSuccess") {
+    auto environment = warm_cache();
+    for (const auto& arguments : {std::vector<std::string>{"ls"}, {"ls", "--json"}, {"--help"}}) {
+        CHECK(run_kiln(arguments, environment, {.out = "/dev/full"}).exit_code == 3);
+    }
+    // Lost diagnostics lose nothing else.
+    const auto declined =
+        run_kiln(with({"verify", "--json", "--m", "33"}, kProblem), environment, {.err = "/dev/full"});
+    CHECK(declined.exit_code == 1);
+    CHECK(declined.json()["summary"]["declined"] == 1);
+}
+
+TEST_CASE("WarmingWithoutACacheIsNoSuccess") {
+    const TemporaryFolder folder;
+    std::ofstream(folder.path() / "file") << "x";
+    const auto outcome =
+        run_kiln(with({"warm", "--json"}, kProblem), {{"KILN_CACHE_DIR", (folder.path() / "file").string()}});
+    CHECK(outcome.exit_code == 3);
+    CHECK(outcome.json()["summary"]["lost"] == outcome.json()["summary"]["compiled"]);
+}
+
 TEST_CASE("MissingCompilerIsTheEnvironmentsFault") {
     const TemporaryFolder folder;
     const std::map<std::string, std::string> environment = {
@@ -260,6 +292,9 @@ TEST_CASE("MissingCompilerIsTheEnvironmentsFault") {
     const auto outcome = run_kiln(with({"warm"}, kProblem), environment);
     CHECK(outcome.exit_code == 3);
     CHECK(contains(outcome.err, "none"));
+    auto on_a_device = environment;
+    on_a_device.emplace("KILN_DEVICE", "sim");
+    CHECK(run_kiln(with({"verify", "--m", "1"}, kProblem), on_a_device).exit_code == 3);
 }
 
 TEST_CASE("JitOffMakesAMissAnErrorAndAHitNone") {
@@ -278,7 +313,9 @@ TEST_CASE("JitOffMakesAMissAnErrorAndAHitNone") {
 TEST_CASE("InterruptEndsWith130AndLeavesAUsableCache") {
     const TemporaryFolder folder;
     const std::map<std::string, std::string> environment = {{"KILN_CACHE_DIR", folder.path().string()}};
-    CHECK(run_kiln({"warm"}, environment, 150).exit_code == 130);
+    const auto interrupted = run_kiln({"warm"}, environment, {.interrupt_after_ms = 150});
+    CHECK(interrupted.exit_code == 130);
+    CHECK(contains(interrupted.err, "interrupted"));
     const auto after = run_kiln(with({"warm", "--json"}, kProblem), environment);
     INFO(after.err);
     CHECK(after.exit_code == 0);

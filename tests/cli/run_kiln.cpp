@@ -76,7 +76,7 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 Outcome run_kiln(const std::vector<std::string>& arguments,
-                 const std::map<std::string, std::string>& environment, int interrupt_after_ms) {
+                 const std::map<std::string, std::string>& environment, const RunOptions& options) {
     const TemporaryFolder folder;
     auto words = arguments;
     words.insert(words.begin(), KILN_PROGRAM);
@@ -87,13 +87,13 @@ Outcome run_kiln(const std::vector<std::string>& arguments,
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        redirect(folder.path() / "out", STDOUT_FILENO);
-        redirect(folder.path() / "err", STDERR_FILENO);
+        redirect(options.out != nullptr ? fs::path(options.out) : folder.path() / "out", STDOUT_FILENO);
+        redirect(options.err != nullptr ? fs::path(options.err) : folder.path() / "err", STDERR_FILENO);
         ::execve(KILN_PROGRAM, word_pointers.data(), variable_pointers.data());
         std::_Exit(127);
     }
-    if (interrupt_after_ms > 0) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(interrupt_after_ms));
+    if (options.interrupt_after_ms > 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(options.interrupt_after_ms));
         ::kill(child, SIGINT);
     }
     int status = 0;

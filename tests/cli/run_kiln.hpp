@@ -32,10 +32,15 @@ class TemporaryFolder {
     std::filesystem::path path_;
 };
 
-// The environment is the test's own without any KILN_* but KILN_ROCM_PREFIX, then `environment`. A process
-// that is still running after `interrupt_after_ms` (where that is not 0) gets SIGINT.
+struct RunOptions {
+    int interrupt_after_ms = 0;  // SIGINT then, if it still runs; 0: never
+    const char* out = nullptr;   // written to this file instead of collected
+    const char* err = nullptr;
+};
+
+// The environment is the test's own without any KILN_* but KILN_ROCM_PREFIX, then `environment`.
 [[nodiscard]] Outcome run_kiln(const std::vector<std::string>& arguments,
                                const std::map<std::string, std::string>& environment,
-                               int interrupt_after_ms = 0);
+                               const RunOptions& options = {});
 
 }  // namespace kiln::test

@@ -93,9 +93,9 @@ ExitCode doctor(const CommonOptions& common) {
                     {"warnings", service.settings().warnings}});
     } else {
         for (const auto& finding : findings) {
-            fmt::print("{} {}: {}\n", finding.well ? "  ok " : "  !! ", finding.what, finding.where);
+            print("{} {}: {}\n", finding.well ? "  ok " : "  !! ", finding.what, finding.where);
         }
-        fmt::print("\n");
+        print("\n");
         TextTable table({"variable", "value", "origin", "what"});
         for (const auto& setting : service.settings().listed) {
             table.add({setting.variable, setting.value.empty() ? "(unset)" : setting.value,

@@ -13,7 +13,7 @@ namespace {
 
 struct ExplainOptions {
     std::vector<std::string> words;
-    std::int64_t m = 0;
+    std::string m;
     std::string target;
 };
 
@@ -47,38 +47,37 @@ Json describe(const service::Explanation& explanation) {
 void print_launch(const operators::Specialisation& specialisation) {
     const auto shape =
         specialisation.source_template->launch_shape(specialisation.problem, specialisation.bucket);
-    fmt::print("launch     {} x {} x {} work-groups of {}, {} bytes of dynamic LDS\n", shape.grid.x,
-               shape.grid.y, shape.grid.z, shape.block.x * shape.block.y * shape.block.z,
-               shape.dynamic_lds_bytes);
+    print("launch     {} x {} x {} work-groups of {}, {} bytes of dynamic LDS\n", shape.grid.x, shape.grid.y,
+          shape.grid.z, shape.block.x * shape.block.y * shape.block.z, shape.dynamic_lds_bytes);
 }
 
-void print(const service::Explanation& explanation) {
+void print_explanation(const service::Explanation& explanation) {
     if (explanation.refusal) {
-        fmt::print("declined   {}: {}\n", operators::decline_text(explanation.refusal->decline),
-                   explanation.refusal->error.message);
+        print("declined   {}: {}\n", operators::decline_text(explanation.refusal->decline),
+              explanation.refusal->error.message);
     }
     if (explanation.row != nullptr) {
         const auto& row = *explanation.row;
-        fmt::print("row        {}, for {}, {}{}\n", row.origin, row.target.text(), row.provenance.kind,
-                   row.provenance.note.empty() ? "" : ": " + row.provenance.note);
+        print("row        {}, for {}, {}{}\n", row.origin, row.target.text(), row.provenance.kind,
+              row.provenance.note.empty() ? "" : ": " + row.provenance.note);
     }
     if (explanation.bucket != nullptr) {
-        fmt::print("bucket     {}, up to M = {}\n", explanation.bucket_index, explanation.bucket->max_m);
-        fmt::print("template   {}", explanation.bucket->template_id);
+        print("bucket     {}, up to M = {}\n", explanation.bucket_index, explanation.bucket->max_m);
+        print("template   {}", explanation.bucket->template_id);
         for (const auto& [name, value] : explanation.bucket->constants) {
-            fmt::print(" {}={}", name, value);
+            print(" {}={}", name, value);
         }
-        fmt::print("\n");
+        print("\n");
     }
     if (explanation.specialisation) {
-        fmt::print("kernel     {}\n", explanation.specialisation->kernel_name);
+        print("kernel     {}\n", explanation.specialisation->kernel_name);
         print_launch(*explanation.specialisation);
     }
     if (explanation.key) {
-        fmt::print("key        {} ({})\n", explanation.key->digest().hex(),
-                   explanation.cached ? "in the cache" : "not in the cache");
+        print("key        {} ({})\n", explanation.key->digest().hex(),
+              explanation.cached ? "in the cache" : "not in the cache");
     } else if (!explanation.key_missing.empty()) {
-        fmt::print("key        unknown: {}\n", explanation.key_missing);
+        print("key        unknown: {}\n", explanation.key_missing);
     }
 }
 
@@ -91,6 +90,10 @@ ExitCode explain(const ExplainOptions& options, const CommonOptions& common) {
     if (!problem) {
         return report(problem.error(), common);
     }
+    const auto m = parse_number("--m", options.m, 1);
+    if (!m) {
+        return report(m.error(), common);
+    }
     service::Overrides overrides;
     if (!options.target.empty()) {
         overrides.target = options.target;
@@ -100,22 +103,21 @@ ExitCode explain(const ExplainOptions& options, const CommonOptions& common) {
         return report(opened.error(), common);
     }
     auto& service = **opened;
-    const auto explanation = service.explain(*words->op, *problem, options.m, service.settings().target);
+    const auto explanation = service.explain(*words->op, *problem, *m, service.settings().target);
     if (explanation.refusal && explanation.refusal->decline == 0) {
         return report(explanation.refusal->error, common);
     }
     if (common.json) {
         Json document = {{"operator", words->op->name()},
                          {"problem", to_json(*problem)},
-                         {"m", options.m},
+                         {"m", *m},
                          {"target", service.settings().target.text()}};
         document.update(describe(explanation));
         print_json(document);
     } else {
-        fmt::print("problem    {} {}, M = {}, on {}\n", words->op->name(),
-                   operators::format_problem(*words->op, *problem), options.m,
-                   service.settings().target.text());
-        print(explanation);
+        print("problem    {} {}, M = {}, on {}\n", words->op->name(),
+              operators::format_problem(*words->op, *problem), *m, service.settings().target.text());
+        print_explanation(explanation);
     }
     return ExitCode::ok;
 }
@@ -127,7 +129,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
         app.add_subcommand("explain", "say which row and kernel serve a problem at one M, and why");
     auto options = std::make_shared<ExplainOptions>();
     command->add_option("problem", options->words, "OPERATOR key=value...")->required();
-    command->add_option("--m", options->m, "tokens in the call")->required();
+    command->add_option("--m", options->m, "tokens in the call, from 1 (0 launches nothing)")->required();
     command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return explain(*options, invocation.common); };

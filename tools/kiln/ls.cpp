@@ -63,7 +63,7 @@ ExitCode ls(const CommonOptions& common) {
     if (!entries.empty()) {
         table.print();
     }
-    fmt::print("{} entries, {} in {}\n", entries.size(), short_bytes(total), store->folder().string());
+    print("{} entries, {} in {}\n", entries.size(), short_bytes(total), store->folder().string());
     return ExitCode::ok;
 }
 

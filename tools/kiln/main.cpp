@@ -1,8 +1,10 @@
 // kiln: warms, checks, explains and shows specialised kernels.
 
 #include <unistd.h>
+#include <algorithm>
+#include <cerrno>
 #include <csignal>
-#include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include <fmt/format.h>
@@ -19,6 +21,8 @@ using kiln::cli::ExitCode;
 // The store is consistent at every instant and the workers end when their input does, so there is nothing to
 // clean up.
 extern "C" void on_interrupt(int) {
+    constexpr char kMessage[] = "\nkiln: interrupted\n";
+    [[maybe_unused]] const auto ignored = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
     _exit(static_cast<int>(ExitCode::interrupted));
 }
 
@@ -26,6 +30,22 @@ constexpr const char* kFooter =
     "A problem is OPERATOR key=value ..., for example: linear n=4608 k=4096\n"
     "Exit codes: 0 all well; 1 something failed its check; 2 bad usage or bad input;\n"
     "3 the environment lacks something (kiln doctor says what); 130 interrupted";
+
+// A result that did not arrive is no result; but a reader that has seen enough (kiln ls | head) is content.
+ExitCode finish(ExitCode code) {
+    errno = 0;
+    if (kiln::cli::flush_results() || errno == EPIPE) {
+        return code;
+    }
+    kiln::cli::print_diagnostic("standard output could not be written");
+    return std::max(code, ExitCode::environment);
+}
+
+// Parsing stops at the first fault, so --json may stand behind it.
+bool wants_json(int argc, char** argv) {
+    return std::any_of(argv + 1, argv + argc,
+                       [](const char* word) { return std::strcmp(word, "--json") == 0; });
+}
 
 }  // namespace
 
@@ -39,11 +59,12 @@ int main(int argc, char** argv) {
     CLI::App app("GPU kernels as source templates, specialised on demand, cached, launched", "kiln");
     app.set_version_flag("--version", fmt::format("kiln {}.{}.{}", KILN_VERSION_MAJOR, KILN_VERSION_MINOR,
                                                   KILN_VERSION_PATCH));
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);
     app.fallthrough();
     app.footer(kFooter);
 
     kiln::cli::Invocation invocation;
+    invocation.common.json = wants_json(argc, argv);
     app.add_flag("--json", invocation.common.json,
                  "print one JSON document on stdout and nothing else there");
     app.add_option("--device", invocation.common.device, "auto, hip or sim (KILN_DEVICE)");
@@ -59,11 +80,24 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        // --help and --version come this way too, with exit code 0.
-        return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::bad_input);
+        if (error.get_exit_code() == 0) {  // --help and --version come this way too
+            app.exit(error);
+            return static_cast<int>(finish(ExitCode::ok));
+        }
+        const auto code =
+            kiln::cli::report({kiln::ErrorCode::bad_input, kiln::Stage::configure,
+                               fmt::format("{} (kiln --help says what there is)", error.what())},
+                              invocation.common);
+        return static_cast<int>(finish(code));
+    }
+    if (!invocation.run) {
+        const auto code = kiln::cli::report({kiln::ErrorCode::bad_input, kiln::Stage::configure,
+                                             "expected a command, found none (kiln --help lists them)"},
+                                            invocation.common);
+        return static_cast<int>(finish(code));
     }
     try {
-        return static_cast<int>(invocation.run());
+        return static_cast<int>(finish(invocation.run()));
     } catch (const std::exception& error) {
         kiln::cli::print_diagnostic(fmt::format("unexpected: {}", error.what()));
         return static_cast<int>(ExitCode::check_failed);

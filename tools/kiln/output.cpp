@@ -17,15 +17,23 @@ bool is_number(std::string_view cell) {
 
 constexpr std::size_t kBarWidth = 30;
 
+void print_to_stderr(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
 }  // namespace
 
 void print_json(const Json& document) {
     // Text that is not UTF-8 (a path, say) must not lose the document.
-    fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 void print_diagnostic(std::string_view message) {
-    fmt::print(stderr, "kiln: {}\n", message);
+    print_to_stderr(fmt::format("kiln: {}\n", message));
+}
+
+bool flush_results() {
+    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
 }
 
 Json to_json(const Error& error) {
@@ -84,7 +92,10 @@ std::string short_bytes(std::uint64_t bytes) {
     if (bytes < 1'000'000) {
         return fmt::format("{:.1f} kB", value / 1e3);
     }
-    return fmt::format("{:.1f} MB", value / 1e6);
+    if (bytes < 1'000'000'000) {
+        return fmt::format("{:.1f} MB", value / 1e6);
+    }
+    return fmt::format("{:.1f} GB", value / 1e9);
 }
 
 void TextTable::print() const {
@@ -107,7 +118,7 @@ void TextTable::print() const {
                                : fmt::format("{:<{}}", row[c], widths[c]);
         }
         line.erase(line.find_last_not_of(' ') + 1);
-        fmt::print("{}\n", line);
+        kiln::cli::print("{}\n", line);
     }
 }
 
@@ -118,19 +129,19 @@ void ProgressBar::step(std::size_t done, std::size_t total, std::string_view lab
         return;
     }
     if (!terminal_) {
-        fmt::print(stderr, "[{}/{}] {}\n", done, total, label);
+        print_to_stderr(fmt::format("[{}/{}] {}\n", done, total, label));
         return;
     }
     const std::size_t filled = total == 0 ? kBarWidth : kBarWidth * done / total;
-    fmt::print(stderr, "\r\x1b[K[{}{}] {}/{} {}", std::string(filled, '#'),
-               std::string(kBarWidth - filled, '.'), done, total, label);
+    print_to_stderr(fmt::format("\r\x1b[K[{}{}] {}/{} {}", std::string(filled, '#'),
+                                std::string(kBarWidth - filled, '.'), done, total, label));
     std::fflush(stderr);
     drawn_ = true;
 }
 
 ProgressBar::~ProgressBar() {
     if (drawn_) {
-        fmt::print(stderr, "\r\x1b[K");
+        print_to_stderr("\r\x1b[K");
     }
 }
 

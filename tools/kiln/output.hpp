@@ -1,13 +1,18 @@
 // What the commands print: JSON documents, aligned tables, a progress bar.
 //
-// Results go to stdout, everything else to stderr, so that a pipe gets results alone.
+// Results go to stdout, everything else to stderr, so that a pipe gets results alone. A stderr that can not
+// be written loses diagnostics and nothing else; whether stdout took everything is for the program's end to
+// ask.
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -21,6 +26,15 @@ using Json = nlohmann::ordered_json;
 
 void print_json(const Json& document);
 void print_diagnostic(std::string_view message);
+
+template <class... Args>
+void print(fmt::format_string<Args...> format, Args&&... args) {
+    const auto text = fmt::format(format, std::forward<Args>(args)...);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+// False when something that was printed on stdout did not arrive.
+[[nodiscard]] bool flush_results();
 
 [[nodiscard]] Json to_json(const Error& error);
 [[nodiscard]] Json to_json(const operators::Refusal& refusal);

@@ -17,7 +17,7 @@ namespace {
 
 struct ShowOptions {
     std::vector<std::string> words;
-    std::int64_t m = 0;
+    std::string m;
     std::string target;
     bool source = false, isa = false, key = false, meta = false;
 };
@@ -34,8 +34,12 @@ struct Exhibit {
 
 // The row's bucket for --m; without --m the only one.
 Result<const tables::Bucket*> choose_bucket(const tables::Row& row, const ShowOptions& options) {
-    if (options.m > 0) {
-        if (const auto* bucket = row.bucket_for(options.m)) {
+    if (!options.m.empty()) {
+        const auto m = parse_number("--m", options.m, 1);
+        if (!m) {
+            return tl::unexpected(m.error());
+        }
+        if (const auto* bucket = row.bucket_for(*m)) {
             return bucket;
         }
     } else if (row.buckets.size() == 1) {
@@ -48,8 +52,7 @@ Result<const tables::Bucket*> choose_bucket(const tables::Row& row, const ShowOp
     return fail(
         ErrorCode::bad_input, Stage::configure,
         fmt::format("expected --m between 1 and {}, which chooses a bucket (they end at {}), found {}",
-                    edges.back(), fmt::join(edges, ", "),
-                    options.m == 0 ? "none" : std::to_string(options.m)));
+                    edges.back(), fmt::join(edges, ", "), options.m.empty() ? "none" : options.m));
 }
 
 operators::Answer<Exhibit> build_exhibit(service::Service& service, const ShowOptions& options) {
@@ -125,17 +128,17 @@ Result<Exhibit> find_exhibit(service::Service& service, const std::string& prefi
     return exhibit;
 }
 
-void print(const Exhibit& exhibit, const ShowOptions& options) {
+void print_exhibit(const Exhibit& exhibit, const ShowOptions& options) {
     if (options.source) {
         for (const auto& file : exhibit.files) {
-            fmt::print("// ---- {}\n{}{}", file.name, file.text, file.text.ends_with('\n') ? "" : "\n");
+            print("// ---- {}\n{}{}", file.name, file.text, file.text.ends_with('\n') ? "" : "\n");
         }
     } else if (options.isa) {
-        fmt::print("{}", exhibit.listing);
+        print("{}", exhibit.listing);
     } else if (options.key) {
-        fmt::print("{}\n{}\n", exhibit.key_digest, Json::parse(exhibit.key_document).dump(2));
+        print("{}\n{}\n", exhibit.key_digest, Json::parse(exhibit.key_document).dump(2));
     } else {
-        fmt::print("{}\n", Json::parse(exhibit.metadata).dump(2));
+        print("{}\n", Json::parse(exhibit.metadata).dump(2));
     }
 }
 
@@ -195,7 +198,7 @@ ExitCode show(const ShowOptions& options, const CommonOptions& common) {
     if (common.json) {
         print_json(to_json(exhibit, options));
     } else {
-        print(exhibit, options);
+        print_exhibit(exhibit, options);
     }
     return ExitCode::ok;
 }
@@ -208,8 +211,7 @@ void add_show(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<ShowOptions>();
     command->add_option("what", options->words, "OPERATOR key=value..., or the beginning of a key (kiln ls)")
         ->required();
-    command->add_option("--m", options->m, "chooses the bucket; not needed where there is one")
-        ->check(launchable_m());
+    command->add_option("--m", options->m, "chooses the bucket; not needed where there is one");
     command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
     auto* parts = command->add_option_group("part");
     parts->add_flag("--source", options->source,

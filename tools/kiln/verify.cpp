@@ -1,6 +1,7 @@
 // kiln verify: runs specialisations on a device and compares with the float64 reference.
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -16,11 +17,36 @@ namespace {
 
 struct VerifyOptions {
     std::vector<std::string> words;
-    std::vector<std::int64_t> m;
+    std::string m;
     std::string target;
-    std::uint64_t seed = 1;
+    std::string seed = "1";
+    std::string ordinal = "0";
+};
+
+// The numbers among the options.
+struct TrialOptions {
+    std::vector<std::int64_t> m;  // empty: chosen by the plan's buckets
+    std::uint64_t seed = 0;
     int ordinal = 0;
 };
+
+Result<TrialOptions> parse_trial_options(const VerifyOptions& options) {
+    auto m = parse_numbers("--m", options.m, 1);
+    if (!m) {
+        return fail(m);
+    }
+    const auto seed = parse_number("--seed", options.seed, 0);
+    if (!seed) {
+        return tl::unexpected(seed.error());
+    }
+    const auto ordinal = parse_number("--ordinal", options.ordinal, 0);
+    if (!ordinal || *ordinal > std::numeric_limits<int>::max()) {
+        return ordinal ? fail(ErrorCode::bad_input, Stage::configure,
+                              fmt::format("--ordinal: expected a device's number, found {}", *ordinal))
+                       : tl::unexpected(ordinal.error());
+    }
+    return TrialOptions{std::move(*m), static_cast<std::uint64_t>(*seed), static_cast<int>(*ordinal)};
+}
 
 // One problem at one M: a result, or why there is none.
 struct Case {
@@ -92,7 +118,7 @@ std::vector<Subject> select_problems(const service::Service& service,
 }
 
 // Runs every M of one problem and appends a case for each.
-void verify_problem(service::Service& service, const Subject& subject, const VerifyOptions& options,
+void verify_problem(service::Service& service, const Subject& subject, const TrialOptions& options,
                     ProgressBar& progress, std::vector<Case>& cases) {
     const Case blank{subject.op, subject.problem, 0, {}, {}, {}, {}, {}};
     const auto refuse = [&](operators::Refusal refusal) {
@@ -217,7 +243,7 @@ struct Run {
     std::uint64_t compiled = 0;
 };
 
-void print_json_document(const Run& run, const Tally& tally, const VerifyOptions& options) {
+void print_json_document(const Run& run, const Tally& tally, const TrialOptions& options) {
     Json listed = Json::array();
     for (const auto& one : run.cases) {
         listed.push_back(describe(one));
@@ -234,12 +260,23 @@ void print_json_document(const Run& run, const Tally& tally, const VerifyOptions
          {"cases", listed}});
 }
 
-void print_text(const Run& run, const Tally& tally, const VerifyOptions& options) {
-    fmt::print("device {}: {}, {}; inputs from seed {}\n\n", options.ordinal, run.device.name,
-               run.device.target, options.seed);
+void print_text(const Run& run, const Tally& tally, const TrialOptions& options) {
+    print("device {}: {}, {}; inputs from seed {}\n\n", options.ordinal, run.device.name, run.device.target,
+          options.seed);
     print_table(run.cases, run.device.simulated);
-    fmt::print("\npassed {}, failed {}, declined {}; compiled {}\n", tally.passed, tally.failed,
-               tally.declined, run.compiled);
+    print("\npassed {}, failed {}, declined {}; compiled {}\n", tally.passed, tally.failed, tally.declined,
+          run.compiled);
+}
+
+// What could not be run at all says why by its code; a run that checked nothing has not passed.
+ExitCode exit_code_of(const std::vector<Case>& cases, const Tally& tally) {
+    auto code = tally.failed > 0 || tally.passed == 0 ? ExitCode::check_failed : ExitCode::ok;
+    for (const auto& one : cases) {
+        if (one.refusal && !one.declined()) {
+            code = std::max(code, kiln::cli::exit_code_of(one.refusal->error));
+        }
+    }
+    return code;
 }
 
 ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
@@ -247,12 +284,16 @@ ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
     if (!words) {
         return report(words.error(), common);
     }
+    const auto trials = parse_trial_options(options);
+    if (!trials) {
+        return report(trials.error(), common);
+    }
     auto opened = open_service(common, overrides_for(*words));
     if (!opened) {
         return report(opened.error(), common);
     }
     auto& service = **opened;
-    const auto device = service.device(options.ordinal);
+    const auto device = service.device(trials->ordinal);
     if (!device) {
         return report(device.error(), common);
     }
@@ -261,11 +302,18 @@ ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
     if (!filters) {
         return report(filters.error(), common);
     }
+    const auto device_target = tables::parse_target(info.target);
+    if (device_target && !tables::serves(*filters->front().target, *device_target)) {
+        return report(Error{ErrorCode::bad_input, Stage::configure,
+                            fmt::format("--target {}: expected one that device {} serves, which is {}",
+                                        options.target, trials->ordinal, info.target)},
+                      common);
+    }
     const auto subjects = select_problems(service, *filters);
     if (subjects.empty()) {
         return report(
             Error{ErrorCode::not_found, Stage::table,
-                  fmt::format("no row of the shape tables for {} is what was asked for", info.target)},
+                  fmt::format("no row of the shape tables is {}", to_text(options.words, info.target))},
             common);
     }
 
@@ -273,19 +321,18 @@ ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
     {
         ProgressBar progress(common.json);
         for (const auto& subject : subjects) {
-            verify_problem(service, subject, options, progress, cases);
+            verify_problem(service, subject, *trials, progress, cases);
         }
     }
     const Run run = {info, std::move(cases), service.statistics().compiles};
     const auto tally = count(run.cases);
     print_complaints(run.cases);
     if (common.json) {
-        print_json_document(run, tally, options);
+        print_json_document(run, tally, *trials);
     } else {
-        print_text(run, tally, options);
+        print_text(run, tally, *trials);
     }
-    // A run that checked nothing at all has not passed.
-    return tally.failed > 0 || tally.passed == 0 ? ExitCode::check_failed : ExitCode::ok;
+    return exit_code_of(run.cases, tally);
 }
 
 }  // namespace
@@ -296,12 +343,9 @@ void add_verify(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<VerifyOptions>();
     command->add_option("what", options->words,
                         "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
-    command
-        ->add_option("--m", options->m,
-                     "values of M, ',' between; 1, the edges and the middle of every bucket when left out")
-        ->delimiter(',')
-        ->allow_extra_args(false)  // what follows is the next problem
-        ->check(launchable_m());
+    command->add_option(
+        "--m", options->m,
+        "values of M, ',' between; 1, the edges and the middle of every bucket when left out");
     command->add_option("--target", options->target,
                         "only rows that serve this target; the device's when left out");
     command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();

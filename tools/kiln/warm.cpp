@@ -1,5 +1,6 @@
 // kiln warm: compiles what the tables name into the cache, on all cores.
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -39,7 +40,8 @@ Json describe_item(const service::WarmItem& item) {
 
 // Specialisations that any of the filters selects, each once.
 Result<std::vector<operators::Specialisation>> select(const service::Service& service,
-                                                      const std::vector<service::WarmFilter>& filters) {
+                                                      const std::vector<service::WarmFilter>& filters,
+                                                      const WarmOptions& options) {
     std::vector<operators::Specialisation> selected;
     std::set<std::string> seen;
     for (const auto& filter : filters) {
@@ -54,20 +56,35 @@ Result<std::vector<operators::Specialisation>> select(const service::Service& se
         }
     }
     if (selected.empty()) {
-        return fail(ErrorCode::not_found, Stage::table, "no row of the shape tables is what was asked for");
+        return fail(ErrorCode::not_found, Stage::table,
+                    fmt::format("no row of the shape tables is {}", to_text(options.words, options.target)));
     }
     return selected;
 }
 
+// How many of the compiled ones did not get into a store: warming was in vain for them.
+std::size_t count_lost(const service::WarmSummary& summary, service::Service& service) {
+    if (service.builder().store() == nullptr) {
+        return summary.compiled;
+    }
+    return static_cast<std::size_t>(std::ranges::count_if(summary.items, [&](const service::WarmItem& item) {
+        if (item.error || item.source != service::ArtifactSource::compiled) {
+            return false;
+        }
+        const auto found = service.builder().find(item.specialisation);
+        return !found || !found->has_value();
+    }));
+}
+
 void print_summary(const service::WarmSummary& summary, service::Service& service) {
     const auto* store = service.builder().store();
-    const auto where = store != nullptr ? store->folder().string() : "memory (no cache folder can be used)";
+    const auto where = store != nullptr ? store->folder().string() : "no cache folder";
     if (summary.compiled == 0 && summary.failed == 0) {
-        fmt::print("nothing to compile: all {} specialisations were in the cache, {:.2f} s ({})\n",
-                   summary.hits, summary.seconds, where);
+        print("nothing to compile: all {} specialisations were in the cache, {:.2f} s ({})\n", summary.hits,
+              summary.seconds, where);
     } else {
-        fmt::print("compiled {}, found {} in the cache, failed {}, {:.2f} s ({})\n", summary.compiled,
-                   summary.hits, summary.failed, summary.seconds, where);
+        print("compiled {}, found {} in the cache, failed {}, {:.2f} s ({})\n", summary.compiled,
+              summary.hits, summary.failed, summary.seconds, where);
     }
 }
 
@@ -85,7 +102,7 @@ ExitCode warm(const WarmOptions& options, const CommonOptions& common) {
     if (!filters) {
         return report(filters.error(), common);
     }
-    const auto selected = select(service, *filters);
+    const auto selected = select(service, *filters, options);
     if (!selected) {
         return report(selected.error(), common);
     }
@@ -107,6 +124,12 @@ ExitCode warm(const WarmOptions& options, const CommonOptions& common) {
             exit_code = std::max(exit_code, exit_code_of(*item.error));
         }
     }
+    const auto lost = count_lost(summary, service);
+    if (lost > 0) {
+        print_diagnostic(fmt::format("{} of {} compiled specialisations could not be kept in the cache", lost,
+                                     summary.compiled));
+        exit_code = std::max(exit_code, ExitCode::environment);
+    }
     if (common.json) {
         Json items = Json::array();
         for (const auto& item : summary.items) {
@@ -116,6 +139,7 @@ ExitCode warm(const WarmOptions& options, const CommonOptions& common) {
                      {{"compiled", summary.compiled},
                       {"hits", summary.hits},
                       {"failed", summary.failed},
+                      {"lost", lost},
                       {"seconds", summary.seconds}}},
                     {"items", items}});
     } else {

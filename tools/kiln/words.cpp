@@ -1,8 +1,7 @@
 #include "tools/kiln/words.hpp"
 
 #include <charconv>
-#include <cstdint>
-#include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,6 +83,11 @@ Result<std::vector<service::WarmFilter>> make_filters(const Words& words, const 
     return filters;
 }
 
+std::string to_text(const std::vector<std::string>& words, const std::string& target) {
+    return fmt::format("{}{}{}", words.empty() ? "all rows" : fmt::format("{}", fmt::join(words, " ")),
+                       target.empty() ? "" : " for ", target);
+}
+
 Result<Words::ProblemWords> only_problem(const std::vector<std::string>& words) {
     auto split = split_words(words);
     if (!split) {
@@ -96,14 +100,32 @@ Result<Words::ProblemWords> only_problem(const std::vector<std::string>& words) 
     return std::move(split->problems.front());
 }
 
-CLI::Validator launchable_m() {
-    return {[](std::string& word) {
-                std::int64_t m = 0;
-                const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), m);
-                const bool well = error == std::errc() && end == word.data() + word.size() && m >= 1;
-                return well ? std::string() : fmt::format("expected a whole number from 1, found {}", word);
-            },
-            "M"};
+Result<std::int64_t> parse_number(std::string_view option, std::string_view text, std::int64_t least) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < least) {
+        return bad_words(
+            fmt::format("{}: expected a whole number from {}, found \"{}\"", option, least, text));
+    }
+    return number;
+}
+
+Result<std::vector<std::int64_t>> parse_numbers(std::string_view option, std::string_view text,
+                                                std::int64_t least) {
+    std::set<std::int64_t> numbers;
+    while (!text.empty()) {
+        const auto comma = text.find(',');
+        const auto number = parse_number(option, text.substr(0, comma), least);
+        if (!number) {
+            return tl::unexpected(number.error());
+        }
+        numbers.insert(*number);
+        if (comma == text.size() - 1) {
+            return bad_words(fmt::format("{}: expected a number after the last comma, found none", option));
+        }
+        text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    }
+    return std::vector<std::int64_t>(numbers.begin(), numbers.end());
 }
 
 }  // namespace kiln::cli

@@ -1,10 +1,10 @@
 // The words that name what a command works on: tables, and problems as "OPERATOR key=value ...".
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 #include "base/error.hpp"
 #include "runtime/operators/operator.hpp"
@@ -33,10 +33,18 @@ struct Words {
 [[nodiscard]] Result<std::vector<service::WarmFilter>> make_filters(const Words& words,
                                                                     const std::string& target);
 
+// What was asked for, for a message that says it was not found.
+[[nodiscard]] std::string to_text(const std::vector<std::string>& words, const std::string& target);
+
 // Exactly one problem and no table; for commands that speak of one.
 [[nodiscard]] Result<Words::ProblemWords> only_problem(const std::vector<std::string>& words);
 
-// Checks an option that is a number of tokens to launch with.
-[[nodiscard]] CLI::Validator launchable_m();
+// A whole number from `least`, written in digits; bad_input names the option. Stricter than what an option
+// parser takes.
+[[nodiscard]] Result<std::int64_t> parse_number(std::string_view option, std::string_view text,
+                                                std::int64_t least);
+// "1,8,32": such numbers, ascending, each once. Empty text gives none.
+[[nodiscard]] Result<std::vector<std::int64_t>> parse_numbers(std::string_view option, std::string_view text,
+                                                              std::int64_t least);
 
 }  // namespace kiln::cli
