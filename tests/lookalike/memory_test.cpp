@@ -1,5 +1,4 @@
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "tests/lookalike/support.hpp"
@@ -82,31 +81,4 @@ TEST_CASE("FreeAsyncTakesItsTurn") {
     CHECK(hipStreamSynchronize(stream) == kSuccess);
     CHECK(hipPointerGetAttributes(&attributes, pointer) == kSuccess);
     CHECK(attributes.type == hipMemoryTypeUnregistered);
-}
-
-TEST_CASE("AnAddressIsFreeOnlyOnceNothingIsKnownOfIt") {
-    // Large enough for mapped memory, whose addresses are used again at once, by any thread.
-    constexpr std::size_t kBytes = 64 << 20;
-    const auto work = [](int& unknown) {
-        for (int n = 0; n < 500; ++n) {
-            void* pointer = nullptr;
-            hipPointerAttribute_t attributes{};
-            if (hipMalloc(&pointer, kBytes) != kSuccess ||
-                hipPointerGetAttributes(&attributes, pointer) != kSuccess ||
-                attributes.type != hipMemoryTypeDevice || hipFree(pointer) != kSuccess) {
-                ++unknown;
-            }
-        }
-    };
-    int unknown[4] = {};
-    std::vector<std::thread> threads;
-    for (int& mine : unknown) {
-        threads.emplace_back([&] { work(mine); });
-    }
-    for (auto& thread : threads) {
-        thread.join();
-    }
-    for (const int found : unknown) {
-        CHECK(found == 0);
-    }
 }
