@@ -2,11 +2,12 @@
 //
 // A form (Opcode::form) states the operands in the order of the text: destinations, a colon, sources, a
 // letter each.
-//   destinations  v w   vector register, pair           s d   scalar register, pair        c   lane mask
-//   (scalar pair) sources       u U I 32 and 64 bits, signed 64        f F   float32, float64
-//                 i h b 16-bit integer, f16, bf16        P Q   pair of float32, of dwords   p   pair of
-//                 16-bit numbers m     lane mask                        k     16-bit immediate             +
-//                 the destination again
+// clang-format off
+//   destinations  v w    vector register, pair      s d  scalar register, pair       c  lane mask (scalar pair)
+//   sources       u U I  32 and 64 bits, signed 64  f F  float32, float64            m  lane mask
+//                 i h b  16-bit integer, f16, bf16  P Q  pair of float32, of dwords  p  pair of 16-bit numbers
+//                 k      16-bit immediate           +    the destination again
+// clang-format on
 // A form that starts with '!' names a family with a syntax of its own (decode_memory.cpp).
 #pragma once
 

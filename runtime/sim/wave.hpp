@@ -29,7 +29,7 @@ inline constexpr std::uint16_t kOriginLds = 0x2000;
 
 struct alignas(64) Wave {
     std::uint32_t rows[kRows][kLanes];
-    // Lanes of which all four bytes are defined. See defined.hpp.
+    // Lanes of which all four bytes are defined. See undefined.hpp.
     std::uint64_t defined[kRows];
     // Of the other lanes: lanes whose byte n is defined.
     std::uint64_t bytes_defined[kRows][4];

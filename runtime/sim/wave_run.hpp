@@ -23,7 +23,7 @@ namespace kiln::sim {
 using Lanes = std::array<std::uint32_t, 64>;
 
 // What the registers hold before or after a run. A register that is not in here was never written: reading it
-// is an error (see defined.hpp for what counts as reading).
+// is an error (see undefined.hpp for what counts as reading).
 struct WaveState {
     std::uint64_t exec = ~std::uint64_t{0};
     std::optional<std::uint64_t> vcc;
@@ -32,8 +32,8 @@ struct WaveState {
     std::map<unsigned, Lanes> vgprs;
     std::map<unsigned, Lanes> agprs;
     std::map<unsigned, std::uint32_t> sgprs;
-    std::map<unsigned, std::uint64_t>
-        vgpr_undefined;             // after a run: lanes whose value is not defined, where there are any
+    // After a run: lanes whose value is not defined, where there are any.
+    std::map<unsigned, std::uint64_t> vgpr_undefined;
     Bytes lds;                      // before a run: the contents, all of it written; after: the contents
     std::size_t lds_unwritten = 0;  // bytes allocated behind `lds` that nothing wrote
 

@@ -8,11 +8,10 @@
 
 namespace kiln::sim::hip {
 
-// The listing (compile/listing.hpp) of a code object. Kept in the store (KILN_CACHE_DIR, else the default
-// folder) under
-//   request {"kind": "listing", "schema": 1, "code_object_sha256": "..."}   build: the compiler's identity
-// so that a worker disassembles each code object once. A store that can not be opened is done without. Thread
-// safe.
+// The listing (compile/listing.hpp) of a code object. A worker disassembles each one once: the store keeps it
+// under the request
+//   {"kind": "listing", "schema": 1, "code_object_sha256": "..."}
+// and the compiler's identity. A store that can not be opened is done without. Thread safe.
 [[nodiscard]] Result<std::string> listing_of(ByteView code_object);
 
 }  // namespace kiln::sim::hip

@@ -15,8 +15,8 @@ constexpr int kDefaultDevices = 2;
 constexpr std::uint64_t kDefaultMemory = 288ULL << 30;
 
 std::mutex configuration_mutex;
-kiln_sim_config
-    configuration{};  // zeros where nothing was said; protected by configuration_mutex, as is the next
+// Protected by configuration_mutex. Zero where nothing was said.
+kiln_sim_config configuration{};
 bool devices_exist = false;
 
 // What configure() said, else the environment, else the defaults.

@@ -2,11 +2,13 @@
 // three places where following it to the letter would make clang's division sequence wrong, which on the
 // hardware it is not.
 //
-// 1. div_fmas multiplies by 2^64 or 2^-64, by the size of the quotient, not by 2^32: it undoes what div_scale
-// did.
+// clang-format off
+// 1. div_fmas multiplies by 2^64 or 2^-64, by the size of the quotient, not by 2^32: it undoes what
+//    div_scale did.
 // 2. A denominator whose reciprocal and quotient are both denormal is scaled down: scaled up it would
-// overflow.
+//    overflow.
 // 3. div_fixup turns a NaN quotient of finite operands into infinity: the chain overflowed on the way.
+// clang-format on
 
 #include "runtime/sim/numeric/arithmetic.hpp"
 
