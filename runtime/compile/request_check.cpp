@@ -26,8 +26,6 @@ bool has_zero(std::string_view text) {
     return text.find('\0') != std::string_view::npos;
 }
 
-}  // namespace
-
 Result<void> check_target(const std::string& target) {
     const bool word = std::all_of(target.begin(), target.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '+' || c == ':' ||
@@ -38,6 +36,8 @@ Result<void> check_target(const std::string& target) {
     }
     return {};
 }
+
+}  // namespace
 
 Result<void> check_request(const CompileRequest& request) {
     if (!stays_below(request.name)) {

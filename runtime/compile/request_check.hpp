@@ -10,6 +10,5 @@ namespace kiln::compile {
 // empty or holds a zero byte (the compiler would see only what stands before it), a target that is no word,
 // an option that names one.
 [[nodiscard]] Result<void> check_request(const CompileRequest& request);
-[[nodiscard]] Result<void> check_target(const std::string& target);
 
 }  // namespace kiln::compile

@@ -2,12 +2,13 @@
 // started.
 //
 // The toolchain, first match wins:
+// clang-format off
 //   1. CompilerConfig::toolchain_prefix, and nothing else when it is set
 //   2. the prefix that KILN_ROCM_PREFIX names
-//   3. the private prefix of tools/setup: $XDG_DATA_HOME/kiln/rocm, else $HOME/.local/share/kiln/rocm; it
-//   exists
-//      only where the native toolchain can not build for gfx950
+//   3. the private prefix of tools/setup: $XDG_DATA_HOME/kiln/rocm, else $HOME/.local/share/kiln/rocm;
+//      it exists only where the native toolchain can not build for gfx950
 //   4. natively: /opt/rocm, then the system's library folders
+// clang-format on
 // A folder holds a toolchain when it has libhiprtc.so.N (N >= 7) and libamd_comgr.so.N (N >= 3); unversioned
 // names are a developer's and are not looked at. A prefix that brings its own dynamic loader is used through
 // that loader.

@@ -56,8 +56,8 @@ class PositionedJson {
     struct Place {
         std::size_t name = 0;   // offset of the member's name; of the value where it has none
         std::size_t value = 0;  // offset of its first character
-        std::size_t end =
-            0;  // offset past a string, number or literal; of an object or array, past its bracket
+        // Offset past a string, number or literal; of an object or array, past its bracket.
+        std::size_t end = 0;
     };
 
     [[nodiscard]] Position position(std::size_t offset) const;

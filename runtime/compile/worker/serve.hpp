@@ -11,8 +11,8 @@ namespace kiln::compile::worker {
 struct ServeOptions {
     std::filesystem::path hiprtc;  // libhiprtc.so.7
     std::filesystem::path comgr;   // libamd_comgr.so.3
-    std::filesystem::path
-        scratch;  // the working folder and TMPDIR; nobody else's, emptied and removed at the end
+    // The working folder and TMPDIR; nobody else's, emptied and removed at the end.
+    std::filesystem::path scratch;
 };
 
 // Loads the libraries at the first request that needs them. Returns the process's exit status. Ends the
