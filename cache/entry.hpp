@@ -2,16 +2,22 @@
 //
 // Grammar; all numbers are little-endian, nothing is aligned or padded:
 //
+// clang-format off
 //   entry      = magic version count descriptor{count} payload{count} footer
-//   magic      = 89 4B 49 4C 4E 0D 0A 1A           "\x89KILN\r\n\x1A": seen to be binary, and broken by text
-//   transfers version    = u32                               kEntryVersion count      = u32 4 descriptor =
-//   tag encoding stored original      24 bytes each, in this order of tags: tag        = "KEY " | "META" |
-//   "CODE" | "LIST" encoding   = u32                               0 raw (stored == original), 1 one zstd
-//   frame; "KEY " is always raw stored     = u64                               bytes of the payload in the
-//   file original   = u64                               bytes of it when decoded, at most kMaxSectionBytes
-//   payload    = bytes                             stored bytes; KEY: the key document. META: a JSON object.
-//                                                  CODE: the code object. LIST: the listing, may be empty
-//   footer     = 32 bytes                          SHA-256 of everything before it
+//   magic      = 89 4B 49 4C 4E 0D 0A 1A        "\x89KILN\r\n\x1A": seen to be binary, and broken by text
+//                                               transfers
+//   version    = u32                            kEntryVersion
+//   count      = u32                            4
+//   descriptor = tag encoding stored original   24 bytes each, in this order of tags:
+//   tag        = "KEY " | "META" | "CODE" | "LIST"
+//   encoding   = u32                            0 raw (stored == original), 1 one zstd frame; "KEY " is
+//                                               always raw
+//   stored     = u64                            bytes of the payload in the file
+//   original   = u64                            bytes of it when decoded, at most kMaxSectionBytes
+//   payload    = bytes                          stored bytes; KEY: the key document. META: a JSON object.
+//                                               CODE: the code object. LIST: the listing, may be empty
+//   footer     = 32 bytes                       SHA-256 of everything before it
+// clang-format on
 //
 // A reader checks the footer before it looks at anything else, so that no flipped or missing byte gets any
 // further; then every field, strictly, so that a file made wrongly on purpose is refused too. Memory is

@@ -179,6 +179,10 @@ Result<std::optional<Entry>> LocalStore::get(const Key& key) {
             if (again && *again != *file) {
                 continue;
             }
+            if (!again && again.error().code == ErrorCode::not_found) {  // moved away by another reader
+                ++misses_;
+                return std::nullopt;
+            }
         }
         set_aside(path, stored.error());
         ++damaged_;

@@ -1,11 +1,11 @@
 // A folder of cache entries: bytes under keys, published atomically and durably, verified on every read.
 //
 // Invariants:
+// clang-format off
 //  1. A reader sees no entry or a whole one: publication is temporary file, fsync, rename, fsync of the
-//  folder.
+//     folder.
 //  2. What get() returns was stored under exactly this key: the key document in the entry is compared, and
-//  every byte is
-//     covered by a digest that was checked.
+//     every byte is covered by a digest that was checked.
 //  3. A damaged entry is a miss: it is reported, moved to the folder "damaged", and can be put again.
 //  4. Readers take no lock. Nothing in an entry or a file name depends on where the store lies.
 //
@@ -15,7 +15,9 @@
 //   FOLDER/v1/DI/DIGEST.entry         one entry, as entry.hpp says
 //   FOLDER/v1/DI/DIGEST.entry.*.tmp   being written, or left by a writer that was killed: nobody reads it
 //   FOLDER/locks/DIGEST.lock          empty; the kernel's lock on it is the build lock. Nothing is ever
-//   written into it FOLDER/damaged/DIGEST.entry       the last damaged file found under that name
+//                                     written into it
+//   FOLDER/damaged/DIGEST.entry       the last damaged file found under that name
+// clang-format on
 //
 // The folder may be wiped while stores are open on it: what is needed is made again.
 #pragma once

@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kTile = 16;     // rows and columns of a matrix tile
 constexpr std::int64_t kBlock = 128;   // k that share a scale
 constexpr std::int64_t kMaxRows = 64;  // of M in one launch
+constexpr std::int64_t kMaxWeightBytes = std::int64_t{1} << 32;
 constexpr std::int64_t kLdsBytes = 160 * 1024;
 constexpr std::int64_t kRegisters = 112;  // of 128 a lane at four waves a SIMD
 
@@ -112,7 +113,6 @@ std::vector<tables::RowFault> SmallM::check(const Problem& problem, const Bucket
     const std::int64_t waves = constant(bucket, "waves");
     const std::int64_t lane_rows = constant(bucket, "lane_rows");
     const std::int64_t blocks_ahead = constant(bucket, "blocks_ahead");
-    const std::int64_t tiles_m = (bucket.max_m + kTile - 1) / kTile;
     const auto require = [&](bool holds, std::string pointer, std::string expected, std::int64_t found) {
         if (!holds) {
             faults.push_back({std::move(pointer), std::move(expected), fmt::format("{}", found)});
@@ -120,9 +120,16 @@ std::vector<tables::RowFault> SmallM::check(const Problem& problem, const Bucket
         return holds;
     };
 
-    require(n * k < std::int64_t{1} << 32, "/constants",
-            "n * k below 2^32: weights are reached by 32-bit offsets", n * k);
-    require(bucket.max_m <= kMaxRows, "/max_m", fmt::format("at most {}", kMaxRows), bucket.max_m);
+    // The first two keep everything below within 64 bits, so nothing more is said of a row that breaks one.
+    const std::int64_t most_n = (kMaxWeightBytes - 1) / k;
+    const bool weights_fit = require(
+        n <= most_n, "/constants",
+        fmt::format("n at most {} where k = {}: weights are reached by 32-bit offsets", most_n, k), n);
+    if (!require(bucket.max_m <= kMaxRows, "/max_m", fmt::format("at most {}", kMaxRows), bucket.max_m) ||
+        !weights_fit) {
+        return faults;
+    }
+    const std::int64_t tiles_m = (bucket.max_m + kTile - 1) / kTile;
     const bool tiles_fit =
         require(tiles_n >= 1 && tiles_n <= 8 && n / kTile % tiles_n == 0, "/constants/tiles_n",
                 fmt::format("1 to 8, a divisor of n / 16 = {}", n / kTile), tiles_n);

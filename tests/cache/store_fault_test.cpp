@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstring>
 
 #include "base/log.hpp"
 #include "tests/cache/support.hpp"
@@ -27,9 +28,10 @@ enum class Fault { none, kill, error };
 
 // Only this program's one thread arms and counts.
 Fault armed = Fault::none;
-int steps_left = 0;    // before the fault
-int error_number = 0;  // of Fault::error
-int flock_error = 0;   // what every flock() fails with
+int steps_left = 0;               // before the fault
+int error_number = 0;             // of Fault::error
+int flock_error = 0;              // what every flock() fails with
+const char* vanishing = nullptr;  // the file that somebody else moves away as soon as it is opened
 
 // True when the step that calls it must fail; never returns when the process is to die there.
 bool fails_here() {
@@ -62,7 +64,11 @@ int open(const char* path, int flags, ...) {
     if ((flags & O_CREAT) != 0 && fails_here()) {
         return -1;
     }
-    return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+    const auto fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+    if (vanishing != nullptr && std::strcmp(path, vanishing) == 0) {
+        ::unlink(path);
+    }
+    return fd;
 }
 
 ssize_t write(int fd, const void* bytes, size_t count) {
@@ -210,6 +216,20 @@ TEST_CASE("StoreLockReturnsAtOnceWhereTheFileSystemKnowsNone") {
     flock_error = 0;
     REQUIRE(!refused);
     CHECK(refused.error().code == ErrorCode::io);
+}
+
+TEST_CASE("StoreDamagedEntryThatAnotherReaderMovedAwayIsAPlainMiss") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    REQUIRE(store->put(make_key(1), make_entry(1)));
+    const auto path = only_entry(*store);
+    write_text(path, "nonsense");
+    vanishing = path.c_str();
+    const auto got = store->get(make_key(1));
+    vanishing = nullptr;
+    REQUIRE(got);
+    CHECK(!*got);
+    CHECK(store->statistics() == StoreStatistics{0, 1, 0, 1});
 }
 
 TEST_CASE("StoreDamagedEntryThatCanNotBeMovedIsStillAMiss") {

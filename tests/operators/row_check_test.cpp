@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "runtime/operators/operator.hpp"
 
@@ -114,6 +116,24 @@ TEST_CASE("a bucket must fit the registers, the LDS and the rows of the template
         found |= fault.pointer == "/buckets/1/max_m";
     }
     CHECK(found);
+}
+
+TEST_CASE("dimensions whose product no integer holds are a fault like any too large ones") {
+    for (const auto& [n, k] : {std::pair{std::int64_t{1} << 40, std::int64_t{1} << 40},
+                               std::pair{std::int64_t{1} << 60, std::int64_t{128}},
+                               std::pair{std::int64_t{16}, std::int64_t{1} << 62},
+                               std::pair{std::int64_t{1} << 16, std::int64_t{1} << 16}}) {
+        Row row = good_row();
+        row.buckets.resize(1);
+        row.problem["n"] = n;
+        row.problem["k"] = k;
+        const RowFault fault = fault_of(row);
+        CHECK(fault.pointer == "/buckets/0/constants");
+        CHECK(fault.found == std::to_string(n));
+    }
+    Row row = good_row();
+    row.buckets[1].max_m = std::numeric_limits<std::int64_t>::max();
+    CHECK(fault_of(row).pointer == "/buckets/1/max_m");
 }
 
 TEST_CASE("a bucket's launch shape and kernel name follow from problem and constants") {
