@@ -41,6 +41,17 @@ kiln_status report(ErrorCode code, Stage stage, std::string message, kiln_error*
     return report(operators::Refusal{0, Error{code, stage, std::move(message)}}, error);
 }
 
+kiln_status report_thrown(const char* what, kiln_error** error) noexcept {
+    try {
+        return report(ErrorCode::internal, Stage::configure, what, error);
+    } catch (...) {
+        if (error != nullptr) {
+            *error = nullptr;
+        }
+        return -KILN_ERROR_INTERNAL;
+    }
+}
+
 bool read_versioned(const void* from, std::size_t from_bytes, void* to, std::size_t to_bytes) {
     if (from_bytes < sizeof(std::size_t) || from_bytes > 4096) {
         return false;

@@ -49,6 +49,8 @@ void release(Handle* handle) {
 // Fills in *error where the caller wants one, and gives the status that the call returns.
 kiln_status report(const operators::Refusal& refusal, kiln_error** error);
 kiln_status report(ErrorCode code, Stage stage, std::string message, kiln_error** error);
+// The same for something that was thrown. Without memory for the object there is none.
+kiln_status report_thrown(const char* what, kiln_error** error) noexcept;
 
 // Runs `body` so that nothing is thrown into C: what an exception says becomes an internal error.
 template <class Body>
@@ -56,7 +58,9 @@ kiln_status guarded(kiln_error** error, const Body& body) noexcept {
     try {
         return body();
     } catch (const std::exception& exception) {
-        return report(ErrorCode::internal, Stage::configure, exception.what(), error);
+        return report_thrown(exception.what(), error);
+    } catch (...) {
+        return report_thrown("something that is no std::exception was thrown", error);
     }
 }
 

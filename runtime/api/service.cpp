@@ -45,15 +45,19 @@ void copy_text(char (&to)[kSize], std::string_view from) {
     to[length] = '\0';
 }
 
+// Whether the caller's struct has room for any member of an answer: one whose struct_size was forgotten has
+// not.
+bool has_room(std::size_t struct_size) {
+    return struct_size > sizeof(struct_size);
+}
+
 // Copies as much of an answer as the caller's struct has room for, and leaves its struct_size as it was.
 template <class Answer>
 void write_versioned(const Answer& answer, Answer* to) {
     const std::size_t bytes = std::min(to->struct_size, sizeof(Answer));
     constexpr std::size_t kHead = sizeof(answer.struct_size);
-    if (bytes > kHead) {
-        std::memcpy(reinterpret_cast<char*>(to) + kHead, reinterpret_cast<const char*>(&answer) + kHead,
-                    bytes - kHead);
-    }
+    std::memcpy(reinterpret_cast<char*>(to) + kHead, reinterpret_cast<const char*>(&answer) + kHead,
+                bytes - kHead);
 }
 
 }  // namespace
@@ -101,21 +105,23 @@ void kiln_service_release(kiln_service* service) {
 }
 
 kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics) {
-    if (service == nullptr || statistics == nullptr) {
-        return -KILN_ERROR_INVALID_ARGUMENT;
-    }
-    const kiln::service::Statistics now = service->service->statistics();
-    kiln_statistics answer = KILN_STATISTICS_INIT;
-    answer.cache_hits = now.cache_hits;
-    answer.cache_misses = now.cache_misses;
-    answer.cache_damaged = now.cache_damaged;
-    answer.memory_hits = now.memory_hits;
-    answer.compiles = now.compiles;
-    answer.compile_errors = now.compile_errors;
-    answer.loads = now.loads;
-    answer.compile_seconds = now.compile_seconds;
-    write_versioned(answer, statistics);
-    return KILN_OK;
+    return guarded(nullptr, [&]() -> kiln_status {
+        if (service == nullptr || statistics == nullptr || !has_room(statistics->struct_size)) {
+            return -KILN_ERROR_INVALID_ARGUMENT;
+        }
+        const kiln::service::Statistics now = service->service->statistics();
+        kiln_statistics answer = KILN_STATISTICS_INIT;
+        answer.cache_hits = now.cache_hits;
+        answer.cache_misses = now.cache_misses;
+        answer.cache_damaged = now.cache_damaged;
+        answer.memory_hits = now.memory_hits;
+        answer.compiles = now.compiles;
+        answer.compile_errors = now.compile_errors;
+        answer.loads = now.loads;
+        answer.compile_seconds = now.compile_seconds;
+        write_versioned(answer, statistics);
+        return KILN_OK;
+    });
 }
 
 kiln_status kiln_device_count(kiln_service* service, int32_t* count, kiln_error** error) {
@@ -139,6 +145,12 @@ kiln_status kiln_device_get_info(kiln_service* service, int32_t device, kiln_dev
         if (service == nullptr || info == nullptr) {
             return report(ErrorCode::invalid_argument, Stage::device,
                           "expected a service and a place for the answer, found NULL", error);
+        }
+        if (!has_room(info->struct_size)) {
+            return report(ErrorCode::invalid_argument, Stage::device,
+                          fmt::format("expected a kiln_device_info of {} bytes, found struct_size {}",
+                                      sizeof(*info), info->struct_size),
+                          error);
         }
         auto found = service->service->device(device);
         if (!found) {

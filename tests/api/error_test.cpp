@@ -98,6 +98,34 @@ TEST_CASE("versioned structs: shorter ones are filled up, longer ones must be ze
     statistics.compiles = 77;
     CHECK(kiln_service_statistics(service.handle(), &statistics) == KILN_OK);
     CHECK(statistics.compiles == 77);
+    for (const std::size_t forgotten : {std::size_t{0}, sizeof(std::size_t)}) {
+        statistics.struct_size = forgotten;
+        CHECK(kiln_service_statistics(service.handle(), &statistics) == -KILN_ERROR_INVALID_ARGUMENT);
+        kiln_device_info info{};
+        info.struct_size = forgotten;
+        CHECK(kiln_device_get_info(service.handle(), 0, &info, nullptr) == -KILN_ERROR_INVALID_ARGUMENT);
+    }
+}
+
+TEST_CASE("what was moved from is empty, and no call on it succeeds") {
+    kiln::test::shared_cache();
+    auto service = kiln::Service::open();
+    REQUIRE_MESSAGE(service, service.failure().message);
+    const auto moved_to = std::move(service);
+    REQUIRE(moved_to);
+    std::int32_t count = 0;
+    kiln_device_info info{};
+    kiln::Failure why;
+    const kiln::Status invalid(-KILN_ERROR_INVALID_ARGUMENT);
+    CHECK(service.supports(KILN_NO_DEVICE, kiln::Linear{.n = 4096, .k = 1024}, &why) == invalid);
+    CHECK(why.status == invalid);
+    CHECK(service.device_count(count) == invalid);
+    CHECK(service.device_info(0, info) == invalid);
+    const auto plan = service.prepare(0, kiln::Linear{.n = 4096, .k = 1024});
+    CHECK_FALSE(plan);
+    CHECK(plan.launch(nullptr, 1, {}) == invalid);
+    const kiln::Plan<kiln::Linear> none(nullptr);
+    CHECK(none.launch(nullptr, 1, {}) == invalid);
 }
 
 TEST_CASE("enum values that do not exist are invalid arguments, not declines") {

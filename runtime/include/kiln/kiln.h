@@ -70,10 +70,10 @@ typedef enum kiln_error_code {
     KILN_ERROR_COMPILE_FAILED = 7, /* the compiler judged a template and refused it */
     KILN_ERROR_WORKER_FAILED = 8,  /* the compile worker crashed, hung or talked nonsense */
     KILN_ERROR_LOAD_FAILED = 9,    /* the driver, or kiln's own check, refused a code object */
-    KILN_ERROR_LAUNCH_FAILED =
-        10, /* the driver refused a launch: that specialisation is disabled from now on */
-    KILN_ERROR_DEVICE_FAILED =
-        11, /* any other call of the driver failed, an earlier asynchronous error among them */
+    /* the driver refused a launch: that specialisation is disabled from now on */
+    KILN_ERROR_LAUNCH_FAILED = 10,
+    /* any other call of the driver failed, an earlier asynchronous error among them */
+    KILN_ERROR_DEVICE_FAILED = 11,
     KILN_ERROR_INTERNAL = 12 /* a promise of kiln's own code was broken */
 } kiln_error_code;
 
@@ -147,8 +147,11 @@ KILN_API const char* kiln_version(void);
 /* Tables, templates, cache, compiler and devices of one embedding program. */
 typedef struct kiln_service kiln_service;
 
-/* A member left NULL (or 0) takes the environment variable named beside it, then the default. Nothing else
- * reads the environment, and it is read once, in kiln_service_open. The strings are copied. */
+/* A member left NULL (or 0) takes the environment variable named beside it, then the default, when the
+ * service is opened. The strings are copied. What reads the environment later, or besides this struct: the
+ * compiler, KILN_WORKER and KILN_ROCM_PREFIX when it is first needed; the simulator's libamdhip64, which any
+ * HIP program may load, KILN_SIM_DEVICES, and for the listings that it runs KILN_CACHE_DIR, KILN_WORKER and
+ * KILN_ROCM_PREFIX, whatever this struct says. */
 typedef struct kiln_config {
     size_t struct_size;
     /* KILN_CACHE_DIR: folder of the user's store; $XDG_CACHE_HOME/kiln, else $HOME/.cache/kiln. */
@@ -201,6 +204,8 @@ typedef struct kiln_statistics {
 } kiln_statistics;
 #define KILN_STATISTICS_INIT \
     { sizeof(kiln_statistics), 0, 0, 0, 0, 0, 0, 0, 0.0 }
+/* `statistics->struct_size` must be set, as in every answer that has one; KILN_ERROR_INVALID_ARGUMENT when it
+ * leaves room for nothing. */
 KILN_API kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics);
 
 /* ---- devices ------------------------------------------------------------------------------- */
@@ -214,8 +219,9 @@ typedef struct kiln_device_info {
     uint64_t memory_bytes;
 } kiln_device_info;
 
-/* How many devices there are. The first call binds the driver (architecture: an already loaded libamdhip64 is
- * used). A device is named by its ordinal, as the driver numbers them: 0 .. count - 1. */
+/* How many devices there are. The first call binds the driver: a libamdhip64 that the process already holds
+ * is used, else one is loaded. A device is named by its ordinal, as the driver numbers them: 0 .. count - 1.
+ */
 KILN_API KILN_NODISCARD kiln_status kiln_device_count(kiln_service* service, int32_t* count,
                                                       kiln_error** error);
 /* `info->struct_size` must be set. KILN_ERROR_NOT_FOUND when there is no such device. */

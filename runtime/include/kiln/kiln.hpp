@@ -57,6 +57,11 @@ struct Failure {
     std::int32_t stage = 0;  // kiln_stage
     std::string message;
 
+    // What calls on the empty object return: never ok, though nothing failed where an object was moved from.
+    [[nodiscard]] Status of_empty() const {
+        return status.ok() ? Status(-KILN_ERROR_INVALID_ARGUMENT) : status;
+    }
+
     // Takes the error object of a C call, which may be null, and frees it.
     static Failure take(kiln_status status, kiln_error* error) {
         Failure failure{Status(status), kiln_error_get_stage(error), kiln_error_get_message(error)};
@@ -189,10 +194,10 @@ class [[nodiscard]] Plan {
     [[nodiscard]] const Failure& failure() const { return failure_; }
 
     // Enqueues the problem for m rows on `stream` and returns at once; see kiln_linear_launch. On an empty
-    // plan: the status of its failure.
+    // plan: the status of its failure, KILN_ERROR_INVALID_ARGUMENT for one that was moved from.
     Status launch(void* stream, std::int64_t m, const Args& args) const {
         if (handle_ == nullptr) {
-            return failure_.status;
+            return failure_.of_empty();
         }
         return Status(Problem::c_launch(handle_, stream, m, args));
     }
@@ -292,7 +297,7 @@ class [[nodiscard]] Service {
     // `info` is left alone when the status is not ok.
     Status device_info(std::int32_t device, kiln_device_info& info) const {
         if (handle_ == nullptr) {
-            return failure_.status;
+            return failure_.of_empty();
         }
         kiln_device_info answer{};
         answer.struct_size = sizeof(answer);
@@ -318,8 +323,9 @@ class [[nodiscard]] Service {
     static Status pass_on(const Failure& failure, Failure* why) {
         if (why != nullptr) {
             *why = failure;
+            why->status = failure.of_empty();
         }
-        return failure.status;
+        return failure.of_empty();
     }
 
     kiln_service* handle_ = nullptr;
