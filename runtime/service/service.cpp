@@ -18,7 +18,7 @@ using operators::declined;
 Parts real_parts(const Settings& settings, Parts parts) {
     if (!parts.make_compiler) {
         parts.make_compiler = [config = compile::CompilerConfig{.worker = settings.worker,
-                                                                .toolchain_prefix = settings.toolchain_prefix,
+                                                                .toolchain_prefix = {},
                                                                 .workers = settings.workers}] {
             return compile::Compiler::create(config);
         };

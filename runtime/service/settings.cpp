@@ -173,8 +173,11 @@ Result<void> interpret(Settings& settings) {
     settings.jit = *jit == 0;
 
     settings.disable = split(setting("KILN_DISABLE").value, ',');
-    settings.worker = setting("KILN_WORKER").value;
-    settings.toolchain_prefix = setting("KILN_ROCM_PREFIX").value;
+    // The compile room reads the variable itself, where it has another place in the search than the
+    // configuration, which is exclusive.
+    if (setting("KILN_WORKER").origin == Origin::configuration) {
+        settings.worker = setting("KILN_WORKER").value;
+    }
     if (!log::parse_level(setting("KILN_LOG").value, settings.log_level)) {
         return bad_value(setting("KILN_LOG"), "one of debug, info, warning, error, off");
     }

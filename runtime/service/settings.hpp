@@ -1,5 +1,8 @@
 // What the service was told: the embedding program's configuration first, then the environment, then the
-// defaults. Read once, when the service opens; nothing else in kiln reads KILN_* variables of the service.
+// defaults. Read once, when the service opens, with these exceptions: the compile room reads KILN_WORKER and
+// KILN_ROCM_PREFIX when the first compiler is made (toolchain.hpp), and the simulator's libamdhip64, which
+// any HIP program may load, reads KILN_SIM_DEVICES, and for its listings KILN_CACHE_DIR, KILN_WORKER and
+// KILN_ROCM_PREFIX, of its own.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +46,7 @@ struct Settings {
     device::DriverConfig driver;
     bool jit = true;
     std::vector<std::string> disable;  // operators and template ids
-    std::filesystem::path worker;      // empty: searched for
-    std::filesystem::path toolchain_prefix;
+    std::filesystem::path worker;      // of the configuration; empty: KILN_WORKER, else searched for
     log::Level log_level = log::Level::warning;
     unsigned workers = 0;
 

@@ -62,6 +62,17 @@ TEST_CASE("settings: the configuration wins over the environment, which wins ove
     CHECK(settings.disable == std::vector<std::string>{"router", "linear/small_m"});
 }
 
+TEST_CASE("settings: what the compile room searches for by itself is handed over only by the configuration") {
+    Settings settings = read(with({"KILN_WORKER=/from/environment", "KILN_ROCM_PREFIX=/prefix"}));
+    CHECK(settings.worker.empty());
+    CHECK(listed(settings, "KILN_WORKER").value == "/from/environment");
+    CHECK(listed(settings, "KILN_ROCM_PREFIX").origin == Origin::environment);
+    Overrides overrides;
+    overrides.worker = "/from/configuration";
+    settings = read(with({"KILN_WORKER=/from/environment"}), overrides);
+    CHECK(settings.worker == "/from/configuration");
+}
+
 TEST_CASE("settings: an empty variable counts as unset") {
     const Settings settings = read(with({"KILN_JIT=", "KILN_TARGET="}));
     CHECK(settings.jit);
