@@ -23,6 +23,10 @@ struct StopSign {
     }
 };
 
+struct RunError : Error {
+    bool bad_address = false;  // an access outside every allocation
+};
+
 // Until every wave has ended, or the sign says stop, which is a failure. The waves take turns in order, each
 // until it ends, reaches a barrier or has had its share, so that the order of execution depends on nothing
 // but the program. Waves that ended count as arrived at barriers. device_failed when a rule is broken;

@@ -161,11 +161,11 @@ void add(device::ExecutionCounts& total, const device::ExecutionCounts& part) {
     total.waves += part.waves;
 }
 
-tl::expected<device::ExecutionCounts, RunError> run(const Dispatch& dispatch, const Memory& memory,
-                                                    const MachineConfig& config) {
+Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memory,
+                                    const MachineConfig& config, bool* bad_address) {
     auto launch = Launch::prepare(dispatch);
     if (!launch) {
-        return tl::unexpected<RunError>(RunError{std::move(launch.error())});
+        return fail(launch);
     }
     Run run(**launch, memory, config);
     const unsigned wanted = config.threads != 0 ? config.threads : cores_of_this_process();
@@ -183,7 +183,11 @@ tl::expected<device::ExecutionCounts, RunError> run(const Dispatch& dispatch, co
     for (std::thread& helper : helpers) {
         helper.join();
     }
-    return run.result();
+    auto result = run.result();
+    if (!result && bad_address != nullptr) {
+        *bad_address = result.error().bad_address;
+    }
+    return result;
 }
 
 }  // namespace kiln::sim

@@ -96,18 +96,16 @@ struct MachineConfig {
     const std::atomic<bool>* stop = nullptr;
 };
 
-struct RunError : Error {
-    bool bad_address = false;  // an access outside every allocation
-};
-
 void add(device::ExecutionCounts& total, const device::ExecutionCounts& part);
 
 // Runs the whole grid and returns when it is done. Errors are device_failed; the message names the kernel,
 // the instruction with its offset, the work-group, wave and lane, and the rule that was broken: an unknown
 // instruction, an access outside every allocation or misaligned, a register or LDS byte read that nothing
 // wrote. A dispatch that does not fit is launch_failed.
-[[nodiscard]] tl::expected<device::ExecutionCounts, RunError> run(const Dispatch& dispatch,
-                                                                  const Memory& memory,
-                                                                  const MachineConfig& config = {});
+//
+// `bad_address`, where it is given, becomes whether the error is an access outside every allocation.
+[[nodiscard]] Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memory,
+                                                  const MachineConfig& config = {},
+                                                  bool* bad_address = nullptr);
 
 }  // namespace kiln::sim

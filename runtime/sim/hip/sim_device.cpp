@@ -5,11 +5,11 @@
 namespace kiln::sim::hip {
 
 void SimDevice::run(const Dispatch& dispatch) {
-    auto counts = sim::run(dispatch, memory_, machine_);
+    bool bad_address = false;
+    auto counts = sim::run(dispatch, memory_, machine_, &bad_address);
     if (!counts) {
         // HIP tells an access to nothing from every other fault.
-        fail(counts.error().bad_address ? hipErrorIllegalAddress : hipErrorLaunchFailure,
-             std::move(counts.error().message));
+        fail(bad_address ? hipErrorIllegalAddress : hipErrorLaunchFailure, std::move(counts.error().message));
         return;
     }
     const std::scoped_lock lock(mutex_);
