@@ -132,10 +132,12 @@ TEST_CASE("APlainHipProgramRuns") {
     CHECK(outcome.output.find("2 devices, the first is kiln gfx950 simulator") != std::string::npos);
     CHECK(outcome.output.find("PASSED") != std::string::npos);
 
-    SUBCASE("the listing is kept: no worker is asked a second time") {
-        outcome = program(cache + " KILN_WORKER=/bin/false");
-        CAPTURE(outcome.output);
-        CHECK(outcome.status == 0);
+    SUBCASE("the listing is kept: no worker is asked a second time, nor need there be one") {
+        for (const char* worker : {"/bin/false", "/nowhere/kiln-compile"}) {
+            outcome = program(cache + " KILN_WORKER=" + worker);
+            CAPTURE(outcome.output);
+            CHECK(outcome.status == 0);
+        }
         outcome = program(
             fmt::format("KILN_CACHE_DIR='{}' KILN_WORKER=/bin/false", (folder.path / "other").string()));
         CHECK(outcome.status != 0);

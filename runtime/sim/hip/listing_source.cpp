@@ -13,6 +13,8 @@
 #include "base/log.hpp"
 #include "cache/store.hpp"
 #include "runtime/compile/compiler.hpp"
+#include "runtime/compile/identity.hpp"
+#include "runtime/compile/toolchain.hpp"
 
 namespace kiln::sim::hip {
 namespace {
@@ -49,20 +51,29 @@ std::unique_ptr<cache::Store> open_store() {
     return *std::move(store);
 }
 
+// Of the toolchain that compiler() would find: a listing that is kept needs no worker.
+Result<std::string> build_document() {
+    auto toolchain = compile::find_toolchain({});
+    if (!toolchain) {
+        return fail(toolchain);
+    }
+    auto components = compile::identify(*toolchain);
+    if (!components) {
+        return fail(components);
+    }
+    return compile::identity_document(*components);
+}
+
 }  // namespace
 
 Result<std::string> listing_of(ByteView code_object) {
-    auto worker = compiler();
-    if (!worker) {
-        return fail(worker);
-    }
-    auto identity = (*worker)->identity();
-    if (!identity) {
-        return fail(identity);
+    const auto build = build_document();
+    if (!build) {
+        return tl::unexpected(build.error());
     }
     const auto request = fmt::format(R"({{"kind":"listing","schema":1,"code_object_sha256":"{}"}})",
                                      sha256(code_object).hex());
-    const auto key = cache::Key::make(request, identity->document);
+    const auto key = cache::Key::make(request, *build);
     if (!key) {
         return tl::unexpected(key.error());
     }
@@ -72,8 +83,15 @@ Result<std::string> listing_of(ByteView code_object) {
             return std::move((*entry)->listing);
         }
     }
+    auto worker = compiler();
+    if (!worker) {
+        return fail(worker);
+    }
+    // An environment that names another toolchain since the worker's was found must not get its listings.
+    const auto identity = (*worker)->identity();
+    const bool same = identity && identity->document == *build;
     auto listing = (*worker)->disassemble(code_object);
-    if (listing && store != nullptr) {
+    if (listing && store != nullptr && same) {
         const cache::Entry entry{.code_object = {}, .metadata = R"({"kind":"listing"})", .listing = *listing};
         if (auto put = store->put(*key, entry); !put) {
             log::info("the simulator could not keep a listing: {}", put.error().message);
