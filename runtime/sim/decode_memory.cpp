@@ -364,8 +364,9 @@ std::string decode_waits(InstructionText& text) {
         modifier.used = true;
     }
     for (const std::string_view word : words) {
-        const bool counter = word.ends_with(')') && (word.starts_with("vmcnt(") || word.starts_with("expcnt(") ||
-                                                     word.starts_with("lgkmcnt("));
+        const bool counter =
+            word.ends_with(')') &&
+            (word.starts_with("vmcnt(") || word.starts_with("expcnt(") || word.starts_with("lgkmcnt("));
         if (!counter && !parse_number(word)) {
             return fmt::format("operand '{}'", word);
         }

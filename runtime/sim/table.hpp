@@ -29,7 +29,7 @@ KILN_SIM_LANE_TABLES
 namespace portable {
 std::span<const Opcode> convert_opcodes();
 std::span<const Opcode> half_opcodes();
-}
+}  // namespace portable
 #undef KILN_SIM_LANE_TABLES
 
 std::span<const Opcode> scalar_opcodes();

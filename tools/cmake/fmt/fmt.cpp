@@ -1,5 +1,6 @@
-// The bodies of fmt, compiled once. As fmt's header-only mode has it, every source that formats a string compiles all of
-// them again, three seconds each; as a distribution's library, libkiln would need that library wherever it runs.
+// The bodies of fmt, compiled once. As fmt's header-only mode has it, every source that formats a string
+// compiles all of them again, three seconds each; as a distribution's library, libkiln would need that
+// library wherever it runs.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
