@@ -1,14 +1,12 @@
 #include "runtime/compile/compiler.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include <fmt/format.h>
 
+#include "base/cores.hpp"
 #include "runtime/compile/code_object.hpp"
 #include "runtime/compile/identity.hpp"
 #include "runtime/compile/listing.hpp"
@@ -18,14 +16,6 @@
 
 namespace kiln::compile {
 namespace {
-
-unsigned cores_of_this_process() {
-    cpu_set_t set;
-    if (::sched_getaffinity(0, sizeof set, &set) == 0) {
-        return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-    }
-    return std::max(1u, std::thread::hardware_concurrency());
-}
 
 CompileRequest one_line_kernel(const std::string& target) {
     return {.name = "probe.hip",

@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "base/cores.hpp"
 #include "runtime/formats/bf16.hpp"
 #include "runtime/formats/e4m3.hpp"
 #include "runtime/formats/quantise.hpp"
@@ -99,7 +100,7 @@ std::vector<double> linear_reference(const LinearArrays& arrays) {
     const QuantisedRows rows = quantise(arrays, decode);
     std::vector<double> out(static_cast<std::size_t>(arrays.m * arrays.n));
     const auto n = static_cast<std::size_t>(arrays.n);
-    const std::size_t shares = std::max(1u, std::thread::hardware_concurrency());
+    const std::size_t shares = cores_of_this_process();
     std::vector<std::thread> threads;
     for (std::size_t share = 1; share < shares; ++share) {
         threads.emplace_back([&, share] {

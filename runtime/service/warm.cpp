@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cores.hpp"
 #include "base/log.hpp"
 #include "runtime/service/service.hpp"
 
@@ -42,7 +43,7 @@ WarmSummary Service::warm(std::span<const operators::Specialisation> wanted, con
 
     // The compiler's pool decides how many compile at once; these threads only wait for it. One more than
     // that keeps it fed while another writes its entry.
-    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+    const unsigned cores = cores_of_this_process();
     const std::size_t waiters =
         std::min<std::size_t>(wanted.size(), (settings_.workers > 0 ? settings_.workers : cores) + 1);
     std::atomic<std::size_t> next{0};

@@ -1,6 +1,5 @@
 #include "runtime/sim/machine.hpp"
 
-#include <sched.h>
 #include <xmmintrin.h>
 #include <algorithm>
 #include <atomic>
@@ -13,20 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/cores.hpp"
 #include "runtime/sim/execute.hpp"
 #include "runtime/sim/launch.hpp"
 
 namespace kiln::sim {
 namespace {
-
-unsigned cores_of_this_process() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        return static_cast<unsigned>(CPU_COUNT(&set));
-    }
-    return std::max(1u, std::thread::hardware_concurrency());
-}
 
 // Nearest even, denormals kept, exceptions masked, whatever the calling program has set.
 class DefaultFloatMode {
