@@ -30,15 +30,9 @@ void look_at_compiler(service::Service& service, std::vector<Finding>& findings)
                                 : Finding{"compiler identity", identity.error().message, false});
     const auto& target = service.settings().target.text();
     // A whole round trip, since a compiler that is there may still not know the target.
-    const auto built = (*compiler)->compile({.name = "doctor.hip",
-                                             .source = "extern \"C\" __global__ void kiln_doctor() {}\n",
-                                             .headers = {},
-                                             .target = target,
-                                             .options = {"-O3", "-std=c++20"}});
-    findings.push_back(
-        built ? Finding{"compiles for " + target,
-                        fmt::format("yes, {} bytes in {:.2f} s", built->code_object.size(), built->seconds)}
-              : Finding{"compiles for " + target, built.error().message, false});
+    const auto probed = (*compiler)->probe(target);
+    findings.push_back(probed ? Finding{"compiles for " + target, "yes"}
+                              : Finding{"compiles for " + target, probed.error().message, false});
 }
 
 void look_at_devices(service::Service& service, std::vector<Finding>& findings) {
