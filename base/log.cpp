@@ -1,11 +1,14 @@
 #include "base/log.hpp"
 
 #include <array>
+#include <exception>
 #include <memory>
 #include <string>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "base/logfmt.hpp"
 
 namespace kiln::log {
 namespace {
@@ -61,8 +64,36 @@ bool enabled(Level level) {
     return logger().should_log(native(level));
 }
 
-void write(Level level, std::string_view line) {
+void write(Level level, std::string_view line) try {
+    std::string safe;
+    append_sentence(safe, line);
+    logger().log(native(level), "{}", safe);
+} catch (const std::exception&) {  // of memory: a line is lost, what it speaks of goes on
+}
+
+void Field::append_to(std::string& line) const {
+    line += name_;
+    line += '=';
+    if (const auto* text = std::get_if<std::string_view>(&value_)) {
+        append_logfmt(line, *text);
+    } else if (const auto* number = std::get_if<double>(&value_)) {
+        line += fmt::format("{:.6g}", *number);
+    } else {
+        std::visit([&line](const auto& value) { line += fmt::format("{}", value); }, value_);
+    }
+}
+
+void event(Level level, std::string_view name, std::initializer_list<Field> fields) try {
+    if (!enabled(level)) {
+        return;
+    }
+    std::string line(name);
+    for (const Field& field : fields) {
+        line += ' ';
+        field.append_to(line);
+    }
     logger().log(native(level), "{}", line);
+} catch (const std::exception&) {  // as above
 }
 
 }  // namespace kiln::log
