@@ -45,7 +45,9 @@ function(kiln_exports target)
   endif()
 endfunction()
 
-# kiln_test(NAME SOURCES... [DEPENDS targets...] [LABELS ...]): one doctest program, one ctest entry.
+# kiln_test(NAME SOURCES... [DEPENDS targets...] [TIMEOUT seconds] [LABELS ...]): one doctest program, one ctest entry.
+# Labels that the presets know: full, only in the preset release-full (tools/test --full); noasan and notsan, left out under
+# that sanitizer.
 function(kiln_test name)
   cmake_parse_arguments(test "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   add_executable(${name} ${test_SOURCES})

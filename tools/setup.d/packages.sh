@@ -25,11 +25,21 @@ git                 command:git
 clang-format-14     command:clang-format-14
 clang-tidy-14       command:clang-tidy-14
 '
+# Wanted by the fuzz targets.
+fuzz_packages='
+clang-14            command:clang++-14
+libclang-rt-14-dev  libfuzzer
+'
 
 cmake_is_new_enough() {
     local found
     found=$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*//p')
     [ -n "$found" ] && [ "$(printf '%s\n3.25\n' "$found" | sort -V | head -n 1)" = 3.25 ]
+}
+
+links_libfuzzer() {
+    printf 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n' |
+        clang++-14 -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null >/dev/null 2>&1
 }
 
 # Prints the packages of the table on stdin that are not there. All headers are looked for in one run of the compiler.
@@ -42,6 +52,7 @@ missing_packages() {
             cxx20) printf '#include <ranges>\n#if !__cpp_lib_ranges\n#error\n#endif\n' |
                 c++ -std=c++20 -E -x c++ - >/dev/null 2>&1 || absent+=("$package") ;;
             cmake-3.25) cmake_is_new_enough || absent+=("$package") ;;
+            libfuzzer) links_libfuzzer || absent+=("$package") ;;
             command:*) have "${probe#command:}" || absent+=("$package") ;;
             header:*)
                 headers+="#if __has_include(<${probe#header:}>)"$'\n'"found $package"$'\n#endif\n'
