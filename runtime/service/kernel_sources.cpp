@@ -1,5 +1,7 @@
 #include "runtime/service/kernel_sources.hpp"
 
+#include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/file.hpp"
@@ -21,6 +23,16 @@ Result<std::optional<std::string>> KernelSources::find(std::string_view path) co
         return std::optional(std::string(file->text));
     }
     return std::optional<std::string>();
+}
+
+bool KernelSources::has(std::string_view template_id, const tables::Target& target) const {
+    const std::string path = operators::template_path(template_id, target);
+    std::error_code ignored;
+    return embedded::find(embedded::kernel_files(), path) != nullptr ||
+           std::ranges::any_of(folders_, [&](const std::filesystem::path& folder) {
+               return std::filesystem::symlink_status(folder / path, ignored).type() !=
+                      std::filesystem::file_type::not_found;
+           });
 }
 
 Result<std::shared_ptr<const operators::TemplateSource>> KernelSources::read(

@@ -24,6 +24,10 @@ class KernelSources {
     // when there is one that can not be read.
     [[nodiscard]] Result<std::optional<std::string>> find(std::string_view path) const;
 
+    // Whether the template has a file for the target. One that is there and can not be read counts: reading
+    // it says why.
+    [[nodiscard]] bool has(std::string_view template_id, const tables::Target& target) const;
+
     // A template with its headers. What the library carries never changes and is read and hashed once; with
     // folders given, files are read at every call, so that an edited template takes effect at the next
     // prepare().

@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "runtime/service/metadata.hpp"
+#include "runtime/service/tables.hpp"
 
 namespace kiln::service {
 
@@ -48,18 +49,6 @@ std::string label(const Operator& op, const Problem& problem) {
     return fmt::format("{} {}", op.name(), operators::format_problem(op, problem));
 }
 
-// Which of the two target declines an unserved target is: the processor is there with other features, or not
-// at all.
-kiln_decline target_decline(const tables::Table& table, const Operator& op, const Problem& problem,
-                            const tables::Target& target) {
-    const std::vector<const tables::Row*> rows = table.rows();
-    const bool same_processor = std::any_of(rows.begin(), rows.end(), [&](const tables::Row* row) {
-        return row->operator_name == op.name() && row->problem == problem &&
-               row->target.processor == target.processor;
-    });
-    return same_processor ? KILN_DECLINE_TARGET_FEATURE : KILN_DECLINE_PROCESSOR;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::open(const Overrides& overrides) {
@@ -72,19 +61,15 @@ Result<std::unique_ptr<Service>> Service::open(Settings settings, Parts parts) {
     for (const std::string& warning : settings.warnings) {
         log::warning("{}", warning);
     }
-    Result<tables::LoadedTable> loaded = load_tables(settings.shapes_path);
-    if (!loaded) {
-        return fail(loaded);
-    }
-    if (!loaded->faults.empty()) {
-        return tl::unexpected<Error>(tables::to_error(loaded->faults));
+    Result<std::shared_ptr<const tables::Table>> table = open_table(settings);
+    if (!table) {
+        return fail(table);
     }
     parts = real_parts(settings, std::move(parts));
-    return std::unique_ptr<Service>(
-        new Service(std::move(settings), std::move(loaded->table), std::move(parts)));
+    return std::unique_ptr<Service>(new Service(std::move(settings), *std::move(table), std::move(parts)));
 }
 
-Service::Service(Settings settings, tables::Table table, Parts parts)
+Service::Service(Settings settings, std::shared_ptr<const tables::Table> table, Parts parts)
     : settings_(std::move(settings)),
       table_(std::move(table)),
       parts_(std::move(parts)),
@@ -131,13 +116,14 @@ Answer<const tables::Row*> Service::select(const Operator& op, const Problem& pr
     if (Answer<void> judged = op.judge(problem); !judged) {
         return tl::unexpected<operators::Refusal>(std::move(judged.error()));
     }
-    tables::Lookup lookup = table_.find(op.name(), problem, target);
+    tables::Lookup lookup = table_->find(op.name(), problem, target);
     switch (lookup.outcome) {
         case tables::Lookup::Outcome::unknown_problem:
             return declined(KILN_DECLINE_SHAPE, Stage::table, std::move(lookup.detail));
-        case tables::Lookup::Outcome::other_target:
-            return declined(target_decline(table_, op, problem, target), Stage::table,
-                            std::move(lookup.detail));
+        case tables::Lookup::Outcome::other_processor:
+            return declined(KILN_DECLINE_PROCESSOR, Stage::table, std::move(lookup.detail));
+        case tables::Lookup::Outcome::other_features:
+            return declined(KILN_DECLINE_TARGET_FEATURE, Stage::table, std::move(lookup.detail));
         case tables::Lookup::Outcome::found:
             break;
     }
@@ -145,6 +131,12 @@ Answer<const tables::Row*> Service::select(const Operator& op, const Problem& pr
         if (switched_off(bucket.template_id)) {
             return declined(KILN_DECLINE_SWITCHED_OFF, Stage::configure,
                             fmt::format("{}: {} is switched off", label(op, problem), bucket.template_id));
+        }
+        if (!sources_.has(bucket.template_id, lookup.row->target)) {
+            return declined(
+                KILN_DECLINE_PROCESSOR, Stage::table,
+                fmt::format("{}: {} has a row for {}, but {} has no source for it", label(op, problem),
+                            lookup.row->origin.text(), lookup.row->target.text(), bucket.template_id));
         }
     }
     return lookup.row;
@@ -175,6 +167,7 @@ Explanation Service::explain(const Operator& op, const Problem& problem, std::in
         return refuse(row.error());
     }
     explanation.row = *row;
+    explanation.shadowed = table_->shadowed(**row, target);
     explanation.bucket = (*row)->bucket_for(m);
     if (explanation.bucket == nullptr) {
         return refuse({m < 1 ? KILN_DECLINE_M_NEGATIVE : KILN_DECLINE_M_TOO_LARGE,
@@ -213,21 +206,13 @@ std::shared_ptr<Health> Service::health(int ordinal, const operators::Specialisa
 }
 
 std::vector<const tables::Row*> Service::rows(const WarmFilter& filter) const {
-    const auto from_source = [&filter](const tables::Row& row) {
-        // "linear.json:12" is line 12 of linear.json.
-        const std::string file = row.origin.substr(0, row.origin.rfind(':'));
-        return filter.sources.empty() ||
-               std::find(filter.sources.begin(), filter.sources.end(), file) != filter.sources.end();
-    };
     std::vector<const tables::Row*> result;
-    for (const tables::Row* row : table_.rows()) {
+    for (const tables::Row* row : table_->rows_in_force()) {
         if ((filter.op != nullptr && row->operator_name != filter.op->name()) ||
-            !operators::matches(filter.problem, row->problem) || !from_source(*row)) {
+            !operators::matches(filter.problem, row->problem)) {
             continue;
         }
-        // The row that a lookup finds: an earlier layer, or a row that pins more, may hide this one.
-        const tables::Target& target = filter.target ? *filter.target : row->target;
-        if (table_.find(row->operator_name, row->problem, target).row == row) {
+        if (!filter.target || table_->find(row->operator_name, row->problem, *filter.target).row == row) {
             result.push_back(row);
         }
     }
@@ -240,6 +225,9 @@ std::vector<operators::Specialisation> Service::matching(const WarmFilter& filte
     std::set<std::string> seen;
     for (const tables::Row* row : rows(filter)) {
         for (const tables::Bucket& bucket : row->buckets) {
+            if (!filter.target && !sources_.has(bucket.template_id, row->target)) {
+                continue;  // loading the table has warned of it
+            }
             Result<operators::Specialisation> specialisation = specialise(*row, bucket);
             if (!specialisation) {
                 errors.push_back(std::move(specialisation.error()));

@@ -35,6 +35,7 @@ struct Statistics : BuildStatistics {
 struct Explanation {
     std::optional<operators::Refusal> refusal;
     const tables::Row* row = nullptr;        // lives as long as the service
+    std::vector<tables::Shadowed> shadowed;  // rows that `row` hides on the target
     const tables::Bucket* bucket = nullptr;  // null when M is outside the row
     std::size_t bucket_index = 0;
     std::optional<operators::Specialisation> specialisation;
@@ -48,7 +49,6 @@ struct WarmFilter {
     const Operator* op = nullptr;          // null: all
     Problem problem;                       // fields that must be equal; empty: all
     std::optional<tables::Target> target;  // the device or target to serve; nothing: rows of every target
-    std::vector<std::string> sources;      // files, as Row::origin names them; empty: all
 };
 
 struct WarmItem {
@@ -86,8 +86,8 @@ class Service {
     Service& operator=(const Service&) = delete;
 
     [[nodiscard]] const Settings& settings() const { return settings_; }
-    // The user's tables over the shipped ones.
-    [[nodiscard]] const tables::Table& table() const { return table_; }
+    // The tables of every layer.
+    [[nodiscard]] const tables::Table& table() const { return *table_; }
     [[nodiscard]] Builder& builder() { return *builder_; }
     [[nodiscard]] const KernelSources& sources() const { return sources_; }
     [[nodiscard]] Statistics statistics() const;
@@ -121,11 +121,11 @@ class Service {
     [[nodiscard]] Answer<std::shared_ptr<const Plan>> prepare(int ordinal, const Operator& op,
                                                               const Problem& problem);
 
-    // The rows that the filter matches, in the order of the tables, without those that an earlier layer
-    // hides.
+    // The rows that the filter matches, in the order of the tables: with a target, those that a lookup for it
+    // finds; without, all that no stronger layer replaces.
     [[nodiscard]] std::vector<const tables::Row*> rows(const WarmFilter& filter) const;
-    // Their specialisations, each once. A row that can not be specialised (its template has no source) gives
-    // an error.
+    // Their specialisations, each once. A row that can not be specialised gives an error; where no target is
+    // asked for, one whose template has no source for its own is left out.
     [[nodiscard]] std::vector<operators::Specialisation> matching(const WarmFilter& filter,
                                                                   std::vector<Error>& errors) const;
     // Obtains all, several at once. Items are in the order asked for; one that fails does not stop the
@@ -134,7 +134,7 @@ class Service {
                                    const WarmProgress& progress = {});
 
   private:
-    Service(Settings settings, tables::Table table, Parts parts);
+    Service(Settings settings, std::shared_ptr<const tables::Table> table, Parts parts);
 
     // What prepare() needs before it compiles or loads anything; supports() is whether there is one.
     struct Resolved {
@@ -148,7 +148,7 @@ class Service {
     [[nodiscard]] Result<LoadedBucket> load(device::Device& device, const Artifact& artifact);
 
     const Settings settings_;
-    const tables::Table table_;
+    const std::shared_ptr<const tables::Table> table_;
     const Parts parts_;
     const KernelSources sources_;
     std::unique_ptr<Builder> builder_;
@@ -162,8 +162,5 @@ class Service {
     std::map<std::pair<int, std::string>, std::shared_ptr<Health>> health_;
     std::atomic<std::uint64_t> loads_{0};
 };
-
-// The tables that `shapes_path` names and the shipped ones below them, checked.
-[[nodiscard]] Result<tables::LoadedTable> load_tables(const std::string& shapes_path);
 
 }  // namespace kiln::service

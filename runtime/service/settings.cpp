@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/nearest.hpp"
 #include "cache/store.hpp"
 #include "runtime/operators/operator.hpp"
 
@@ -46,26 +47,6 @@ constexpr Variable kVariables[] = {
 
 // Known to the documentation, of no effect in this version: silence would be a lie.
 constexpr std::string_view kWithoutEffect[] = {"KILN_CACHE_PATH", "KILN_TRUSTED_KEYS"};
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-        row[j] = j;
-    }
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i);
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = std::exchange(row[j], std::min({substituted, row[j] + 1, row[j - 1] + 1}));
-        }
-    }
-    return row.back();
-}
-
-std::string_view nearest(std::string_view name, const std::vector<std::string_view>& known) {
-    return *std::ranges::min_element(
-        known, {}, [name](std::string_view candidate) { return edit_distance(name, candidate); });
-}
 
 std::string_view nearest_variable(std::string_view name) {
     std::vector<std::string_view> known;
@@ -116,6 +97,54 @@ std::vector<std::string> split(std::string_view text, char separator) {
     return parts;
 }
 
+// The folders of XDG's base directory specification: absolute paths only, others are ignored.
+std::vector<std::filesystem::path> absolute_paths(std::string_view list) {
+    std::vector<std::filesystem::path> paths;
+    for (const std::string& part : split(list, ':')) {
+        if (part.starts_with('/')) {
+            paths.emplace_back(part);
+        }
+    }
+    return paths;
+}
+
+// The value of a variable; empty when it is unset.
+std::string_view value_of(const Environment& environment, std::string_view name) {
+    const auto found = std::ranges::find_if(environment, [name](const std::string& entry) {
+        return entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=';
+    });
+    return found == environment.end() ? std::string_view() : std::string_view(*found).substr(name.size() + 1);
+}
+
+// KILN_SHAPES_PATH, then the user's folder, then the system's: each the strongest first, each place once.
+std::vector<tables::LayerPlace> find_table_places(std::string_view shapes_path,
+                                                  const Environment& environment) {
+    std::vector<tables::LayerPlace> places = tables::named_places(shapes_path);
+    const auto add = [&places](tables::LayerKind kind, const std::filesystem::path& folder) {
+        const tables::LayerPlace place{kind, folder / "kiln/shapes"};
+        if (std::ranges::none_of(places, [&](const auto& other) { return other.path == place.path; })) {
+            places.push_back(place);
+        }
+    };
+    std::vector<std::filesystem::path> user = absolute_paths(value_of(environment, "XDG_CONFIG_HOME"));
+    if (user.empty()) {
+        user = absolute_paths(value_of(environment, "HOME"));
+        std::ranges::for_each(user, [](std::filesystem::path& home) { home /= ".config"; });
+    }
+    for (const std::filesystem::path& folder : user) {
+        add(tables::LayerKind::user, folder);
+    }
+    std::vector<std::filesystem::path> system = absolute_paths(value_of(environment, "XDG_CONFIG_DIRS"));
+    if (system.empty()) {
+        system.emplace_back("/etc/xdg");
+    }
+    system.emplace_back("/etc");
+    for (const std::filesystem::path& folder : system) {
+        add(tables::LayerKind::system, folder);
+    }
+    return places;
+}
+
 tl::unexpected<Error> bad_value(const Setting& setting, std::string_view expected) {
     return fail(ErrorCode::bad_input, Stage::configure,
                 fmt::format("{} ({}): expected {}, found \"{}\"", setting.variable, to_text(setting.origin),
@@ -144,7 +173,6 @@ Result<void> interpret(Settings& settings) {
         cache_dir.value = cache::default_store_folder().value_or(std::filesystem::path()).string();
     }
     settings.cache_dir = cache_dir.value;
-    settings.shapes_path = setting("KILN_SHAPES_PATH").value;
     for (const std::string& folder : split(setting("KILN_KERNEL_PATH").value, ':')) {
         if (!std::filesystem::is_directory(folder)) {
             return bad_value(setting("KILN_KERNEL_PATH"), fmt::format("folders, {} is none", folder));
@@ -236,6 +264,16 @@ Result<Settings> read_settings(const Overrides& overrides, const Environment& en
         }
     }
     settings.workers = overrides.workers;
+    if (overrides.tables) {
+        settings.shipped_tables = false;
+        for (const std::string& table : *overrides.tables) {
+            settings.table_places.push_back({tables::LayerKind::named, table});
+        }
+    } else {
+        const auto shapes_path =
+            std::ranges::find(settings.listed, "KILN_SHAPES_PATH", &Setting::variable)->value;
+        settings.table_places = find_table_places(shapes_path, environment);
+    }
     if (Result<void> interpreted = interpret(settings); !interpreted) {
         return fail(interpreted);
     }

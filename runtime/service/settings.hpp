@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/tables/layers.hpp"
 #include "runtime/tables/target.hpp"
 
 namespace kiln::service {
@@ -27,6 +28,9 @@ enum class Origin { preset, environment, configuration };
 struct Overrides {
     std::optional<std::string> cache_dir, shapes_path, kernel_path, target, device, jit, disable, worker,
         hip_library, log;
+    // Tables and folders of them, the strongest first, in place of every layer that there is, the shipped one
+    // too.
+    std::optional<std::vector<std::string>> tables;
     unsigned workers = 0;  // compile workers at most; 0 means one for each core of this process
 };
 
@@ -40,7 +44,10 @@ struct Setting {
 
 struct Settings {
     std::filesystem::path cache_dir;  // empty when the environment gives no place for a cache
-    std::string shapes_path;          // as tables::read_layers takes it; empty means the shipped tables alone
+    // Where shape tables may lie beside the shipped ones, the strongest first: KILN_SHAPES_PATH, the user's
+    // folder, the system's. Those of the last two need not be there.
+    std::vector<tables::LayerPlace> table_places;
+    bool shipped_tables = true;
     std::vector<std::filesystem::path> kernel_path;
     tables::Target target;
     device::DriverConfig driver;

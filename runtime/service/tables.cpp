@@ -1,36 +1,130 @@
+#include "runtime/service/tables.hpp"
+
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
 #include "runtime/embedded/embedded.hpp"
-#include "runtime/service/service.hpp"
+#include "runtime/operators/operator.hpp"
+#include "runtime/service/kernel_sources.hpp"
+#include "runtime/tables/known_target.hpp"
+#include "runtime/tables/layers.hpp"
 
 namespace kiln::service {
-
 namespace {
+
+using tables::RowFault;
+
 constexpr std::string_view kSchema = "schema/shape_table.schema.json";
 constexpr std::string_view kSchemaFolder = "schema/";
+
+// Whether a row that its operator accepts can be specialised: its target is one that there is, and its
+// templates have a source for it. For one pass over the tables: what it learnt of a template holds that long.
+class RowJudge {
+  public:
+    explicit RowJudge(const Settings& settings)
+        : sources_(settings.kernel_path), only_carried_(settings.kernel_path.empty()) {}
+
+    std::vector<RowFault> operator()(tables::Row& row) {
+        auto faults = operators::check_row(row);
+        if (!faults.empty() || (only_carried_ && row.layer == tables::LayerKind::shipped)) {
+            return faults;
+        }
+        bool served = true;
+        for (std::size_t i = 0; i < row.buckets.size(); ++i) {
+            const auto& known = look_up(row.buckets[i].template_id, row.target);
+            served = served && known.exists;
+            if (!known.problem.empty()) {
+                faults.push_back({fmt::format("/buckets/{}/template", i),
+                                  fmt::format("a template that can be specialised for {}", row.target.text()),
+                                  known.problem, RowFault::At::value, RowFault::Severity::fault});
+            }
+        }
+        if (auto fault = tables::judge_target(row.target, served)) {
+            faults.push_back({"/target", std::move(fault->expected), std::move(fault->found)});
+        } else if (!served) {
+            faults.push_back({"/target", "a processor that this kiln has the row's templates for",
+                              fmt::format("{}: the row serves nothing here", row.target.processor),
+                              RowFault::At::value, RowFault::Severity::warning});
+        }
+        return faults;
+    }
+
+  private:
+    struct Known {
+        bool exists = false;
+        std::string problem;  // why it can not be read, else empty
+    };
+
+    const Known& look_up(const std::string& template_id, const tables::Target& target) {
+        const auto path = operators::template_path(template_id, target);
+        const auto [known, is_new] = known_.emplace(path, Known{});
+        if (is_new) {
+            known->second.exists = sources_.has(template_id, target);
+            if (known->second.exists) {
+                const auto source = sources_.read(template_id, target);
+                known->second.problem = source ? std::string() : source.error().message;
+            }
+        }
+        return known->second;
+    }
+
+    const KernelSources sources_;
+    const bool only_carried_;
+    std::map<std::string, Known> known_;
+};
+
 }  // namespace
 
-Result<tables::LoadedTable> load_tables(const std::string& shapes_path) {
+tables::Layer shipped_layer() {
+    tables::Layer layer{tables::LayerKind::shipped, {}, {}};
+    for (const embedded::EmbeddedFile& file : embedded::shape_files()) {
+        if (!file.path.starts_with(kSchemaFolder)) {
+            layer.texts.push_back({"shapes/" + std::string(file.path), std::string(file.text)});
+        }
+    }
+    return layer;
+}
+
+Result<tables::LoadedTable> load_tables(const Settings& settings) {
     const embedded::EmbeddedFile* schema = embedded::find(embedded::shape_files(), kSchema);
     if (schema == nullptr) {
         return fail(ErrorCode::internal, Stage::table,
                     "the library was built without the schema of its shape tables");
     }
+    RowJudge judge(settings);
     const Result<std::unique_ptr<tables::Loader>> loader =
-        tables::Loader::create(schema->text, operators::check_row);
+        tables::Loader::create(schema->text, [&judge](tables::Row& row) { return judge(row); });
     if (!loader) {
         return tl::unexpected<Error>(loader.error());
     }
-    Result<std::vector<tables::Layer>> layers = tables::read_layers(shapes_path);
-    if (!layers) {
-        return fail(layers);
+    tables::ReadLayers read = tables::read_layers(settings.table_places);
+    if (settings.shipped_tables) {
+        read.layers.push_back(shipped_layer());
     }
-    tables::Layer shipped;
-    for (const embedded::EmbeddedFile& file : embedded::shape_files()) {
-        if (!file.path.starts_with(kSchemaFolder)) {
-            shipped.push_back({"shapes/" + std::string(file.path), std::string(file.text)});
-        }
+    tables::LoadedTable loaded = (*loader)->load(read.layers);
+    loaded.faults.insert(loaded.faults.begin(), std::make_move_iterator(read.faults.begin()),
+                         std::make_move_iterator(read.faults.end()));
+    return loaded;
+}
+
+Result<std::shared_ptr<const tables::Table>> open_table(const Settings& settings) {
+    Result<tables::LoadedTable> loaded = load_tables(settings);
+    if (!loaded) {
+        return fail(loaded);
     }
-    layers->push_back(std::move(shipped));
-    return (*loader)->load(*layers);
+    for (const tables::Fault& warning : loaded->warnings) {
+        log::warning("{}", warning.text());
+    }
+    if (!loaded->faults.empty()) {
+        return tl::unexpected<Error>(tables::to_error(loaded->faults));
+    }
+    return std::make_shared<const tables::Table>(std::move(loaded->table));
 }
 
 }  // namespace kiln::service

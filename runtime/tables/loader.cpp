@@ -1,7 +1,11 @@
 #include "runtime/tables/loader.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <map>
+#include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -25,12 +29,34 @@ namespace {
 using Identity = std::tuple<std::string, Problem, std::string>;
 using Identities = std::map<Identity, std::string>;
 
+struct Faults {
+    std::vector<Fault> faults;
+    std::vector<Fault> warnings;
+};
+
 bool is_inside(const std::string& pointer, const std::string& outer) {
     return pointer.starts_with(outer) && (pointer.size() == outer.size() || pointer[outer.size()] == '/');
 }
 
 bool any_inside(const std::vector<Fault>& faults, const std::string& pointer) {
     return std::ranges::any_of(faults, [&](const Fault& fault) { return is_inside(fault.pointer, pointer); });
+}
+
+// The indices of rows that have a fault in them.
+std::set<std::size_t> rows_with_faults(const std::vector<Fault>& faults) {
+    constexpr std::string_view kRows = "/rows/";
+    std::set<std::size_t> indices;
+    for (const auto& fault : faults) {
+        if (!fault.pointer.starts_with(kRows)) {
+            continue;
+        }
+        const std::string_view rest = std::string_view(fault.pointer).substr(kRows.size());
+        std::size_t index = 0;
+        if (std::from_chars(rest.data(), rest.data() + rest.size(), index).ec == std::errc()) {
+            indices.insert(index);
+        }
+    }
+    return indices;
 }
 
 Provenance read_provenance(const Json& value) {
@@ -43,11 +69,12 @@ class RowReader {
     RowReader(const PositionedJson& text, std::string source, std::string pointer)
         : text_(text), source_(std::move(source)), pointer_(std::move(pointer)) {}
 
-    Row read(const Json& value, const RowCheck& check) {
+    Row read(const Json& value, LayerKind layer, const RowCheck& check) {
         Row row;
+        row.layer = layer;
         row.operator_name = value.at("operator").get<std::string>();
         row.provenance = read_provenance(value.at("provenance"));
-        row.origin = fmt::format("{}:{}", source_, text_.value_position(pointer_).line);
+        row.origin = {source_, text_.value_position(pointer_).line};
         for (const auto& [name, field] : value.at("problem").items()) {
             row.problem.emplace(name, field.is_string() ? FieldValue(field.get<std::string>())
                                                         : FieldValue(field.get<std::int64_t>()));
@@ -56,11 +83,12 @@ class RowReader {
         read_buckets(value.at("buckets"), row);
         for (auto& fault : check(row)) {
             auto place = pointer_ + fault.pointer;
-            faults_.push_back(
-                fault.at == RowFault::At::name
-                    ? text_.fault_at_name(std::move(place), std::move(fault.expected), std::move(fault.found))
-                    : text_.fault_at_value(std::move(place), std::move(fault.expected),
-                                           std::move(fault.found)));
+            (fault.severity == RowFault::Severity::fault ? faults_ : warnings_)
+                .push_back(fault.at == RowFault::At::name
+                               ? text_.fault_at_name(std::move(place), std::move(fault.expected),
+                                                     std::move(fault.found))
+                               : text_.fault_at_value(std::move(place), std::move(fault.expected),
+                                                      std::move(fault.found)));
         }
         return row;
     }
@@ -68,7 +96,7 @@ class RowReader {
     // Notes the row in `known`, or says where the other one of the same identity stands.
     void claim(const Row& row, Identities& known) {
         const auto [other, is_new] =
-            known.emplace(Identity{row.operator_name, row.problem, row.target.text()}, row.origin);
+            known.emplace(Identity{row.operator_name, row.problem, row.target.text()}, row.origin.text());
         if (!is_new) {
             faults_.push_back(text_.fault_at_value(
                 pointer_, "one row for an operator, problem and target",
@@ -78,6 +106,7 @@ class RowReader {
     }
 
     const std::vector<Fault>& faults() const { return faults_; }
+    const std::vector<Fault>& warnings() const { return warnings_; }
 
   private:
     void read_target(const std::string& value, Row& row) {
@@ -113,38 +142,93 @@ class RowReader {
     const std::string source_;
     const std::string pointer_;
     std::vector<Fault> faults_;
+    std::vector<Fault> warnings_;
 };
 
-// The rows of one text; its faults are added to `all_faults` in the order of the text.
-void load_text(const TableText& table, const SchemaCheck& schema, const RowCheck& check, Identities& known,
-               std::vector<Row>& rows, std::vector<Fault>& all_faults) {
-    const PositionedJson text(table.name, table.text);
-    auto faults = text.faults();
-    if (text.complete()) {
-        const auto against_schema = schema.faults_of(text);
-        faults.insert(faults.end(), against_schema.begin(), against_schema.end());
+// One text's faults in its order, of a length that a person may read, behind those of the texts before it.
+void append(std::vector<Fault> faults, std::vector<Fault>& all) {
+    std::ranges::stable_sort(faults, {}, &Fault::position);
+    if (faults.size() > Loader::kMaxFaults) {
+        auto rest = faults[Loader::kMaxFaults];
+        rest.found = fmt::format("{} more faults from here on", faults.size() - Loader::kMaxFaults);
+        rest.expected = "none";
+        rest.pointer.clear();
+        faults.resize(Loader::kMaxFaults);
+        faults.push_back(std::move(rest));
+    }
+    std::ranges::move(faults, std::back_inserter(all));
+}
+
+// Reads the texts of one layer, each row through all its judges.
+class LayerReader {
+  public:
+    LayerReader(LayerKind kind, const SchemaCheck& schema, const RowCheck& check)
+        : kind_(kind), schema_(schema), check_(check) {}
+
+    void read(const TableText& table, Faults& all) {
+        if (table.text.size() > Loader::kMaxBytes) {
+            all.faults.push_back({table.name,
+                                  {},
+                                  {},
+                                  fmt::format("at most {} bytes", Loader::kMaxBytes),
+                                  fmt::format("{}", table.text.size())});
+            return;
+        }
+        const PositionedJson text(table.name, table.text);
+        Faults found{text.faults(), {}};
+        if (text.complete()) {
+            if (kind_ != LayerKind::shipped) {
+                std::ranges::move(schema_.faults_of(text), std::back_inserter(found.faults));
+            }
+            read_rows(text, table.name, found);
+        }
+        append(std::move(found.faults), all.faults);
+        append(std::move(found.warnings), all.warnings);
+    }
+
+    std::vector<Row> take_rows() { return std::move(rows_); }
+
+  private:
+    void read_rows(const PositionedJson& text, const std::string& name, Faults& found) {
         const auto* values = text.find("/rows");
-        const bool readable = values != nullptr && values->is_array() && !any_inside(faults, "/schema") &&
-                              text.find("/schema") != nullptr;
-        for (std::size_t i = 0; readable && i < values->size(); ++i) {
+        if (values == nullptr || !values->is_array() || any_inside(found.faults, "/schema") ||
+            text.find("/schema") == nullptr) {
+            return;
+        }
+        const auto faulty = rows_with_faults(found.faults);
+        for (std::size_t i = 0; i < values->size(); ++i) {
             const auto pointer = "/rows" + pointer_step(i);
-            if (any_inside(faults, pointer)) {
+            if (faulty.contains(i)) {
                 continue;
             }
-            RowReader reader(text, table.name, pointer);
-            auto row = reader.read((*values)[i], check);
-            if (reader.faults().empty()) {
-                reader.claim(row, known);
+            try {
+                read_row(RowReader(text, name, pointer), (*values)[i], found);
+            } catch (const Json::exception& error) {
+                // A shipped text that does not follow the schema.
+                found.faults.push_back(
+                    text.fault_at_value(pointer, "a row as the schema describes it", error.what()));
             }
-            if (reader.faults().empty()) {
-                rows.push_back(std::move(row));
-            }
-            faults.insert(faults.end(), reader.faults().begin(), reader.faults().end());
         }
     }
-    std::ranges::stable_sort(faults, {}, &Fault::position);
-    std::ranges::move(faults, std::back_inserter(all_faults));
-}
+
+    void read_row(RowReader reader, const Json& value, Faults& found) {
+        auto row = reader.read(value, kind_, check_);
+        if (reader.faults().empty()) {
+            reader.claim(row, known_);
+        }
+        if (reader.faults().empty()) {
+            rows_.push_back(std::move(row));
+        }
+        std::ranges::copy(reader.faults(), std::back_inserter(found.faults));
+        std::ranges::copy(reader.warnings(), std::back_inserter(found.warnings));
+    }
+
+    const LayerKind kind_;
+    const SchemaCheck& schema_;
+    const RowCheck& check_;
+    Identities known_;
+    std::vector<Row> rows_;
+};
 
 }  // namespace
 
@@ -161,16 +245,18 @@ Result<std::unique_ptr<Loader>> Loader::create(std::string_view schema, RowCheck
 }
 
 LoadedTable Loader::load(const std::vector<Layer>& layers) const {
-    std::vector<Fault> faults;
-    std::vector<std::vector<Row>> rows;
+    Faults found;
+    std::vector<RowLayer> rows;
     for (const auto& layer : layers) {
-        Identities known;
-        auto& rows_of_layer = rows.emplace_back();
-        for (const auto& table : layer) {
-            load_text(table, parts_->schema, parts_->check, known, rows_of_layer, faults);
+        LayerReader reader(layer.kind, parts_->schema, parts_->check);
+        auto& made = rows.emplace_back(RowLayer{layer.kind, layer.place, {}, {}});
+        for (const auto& table : layer.texts) {
+            made.files.push_back(table.name);
+            reader.read(table, found);
         }
+        made.rows = reader.take_rows();
     }
-    return {Table(std::move(rows)), std::move(faults)};
+    return {Table(std::move(rows)), std::move(found.faults), std::move(found.warnings)};
 }
 
 }  // namespace kiln::tables

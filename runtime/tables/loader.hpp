@@ -2,7 +2,7 @@
 // each with the place in the file where a person finds it.
 //
 // This room knows no operator: whoever does hands in a RowCheck. It opens no file of its own accord either:
-// texts come from read_layers() or from what is embedded in the library.
+// texts come from read_layers() (layers.hpp) or from what is embedded in the library.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +23,21 @@ namespace kiln::tables {
 // reported.
 struct RowFault {
     enum class At { value, name };
+    enum class Severity {
+        fault,    // the row is not in the table
+        warning,  // it is, and does not do what its author may expect
+    };
 
     std::string pointer;
     std::string expected;
     std::string found;
     At at = At::value;  // `name`: the member should not be called that, or not be there
+    Severity severity = Severity::fault;
 };
 
 // Called for each row that is well-formed. Judges the operator's name, the problem's fields and their values,
-// templates and constants; fills in the problem's defaults. An empty answer accepts the row.
+// templates and constants; fills in the problem's defaults. Without a fault in the answer the row is
+// accepted.
 using RowCheck = std::function<std::vector<RowFault>(Row& row)>;
 
 struct TableText {
@@ -40,28 +46,33 @@ struct TableText {
 };
 
 // Texts of equal standing: a folder's files, or one file. (operator, problem, target) is unique in a layer.
-using Layer = std::vector<TableText>;
-
-// The layers that a value of KILN_SHAPES_PATH names, in its order: files and folders with ':' between, empty
-// parts skipped. A folder gives its own *.json files (of no folder inside it) by ascending name. not_found or
-// io when one can not be read.
-[[nodiscard]] Result<std::vector<Layer>> read_layers(std::string_view path_list);
+struct Layer {
+    LayerKind kind = LayerKind::named;
+    std::string place;  // the folder or file, for a person; empty for the shipped layer
+    std::vector<TableText> texts;
+};
 
 struct LoadedTable {
-    Table table;                // the rows without a fault
-    std::vector<Fault> faults;  // by layer, text and position; empty when all is well
+    Table table;                  // the rows without a fault
+    std::vector<Fault> faults;    // by layer, text and position; empty when all is well
+    std::vector<Fault> warnings;  // in the same order
 };
 
 // Thread safe.
 class Loader {
   public:
+    // Bounds of one text. What is beyond is a fault of the text, and it has no row.
+    static constexpr std::size_t kMaxBytes = std::size_t{4} << 20;
+    static constexpr std::size_t kMaxFaults = 1000;  // those after it are counted, not listed
+
     // `schema` is the text of shapes/schema/shape_table.schema.json. bad_input when it is not a schema.
     [[nodiscard]] static Result<std::unique_ptr<Loader>> create(std::string_view schema, RowCheck check);
     ~Loader();
     Loader(const Loader&) = delete;
     Loader& operator=(const Loader&) = delete;
 
-    // Earlier layers win: the user's come first, the shipped one last.
+    // The strongest layer comes first. Texts of a shipped layer are taken to follow the schema: they are part
+    // of the program, and the tests hold them to it.
     [[nodiscard]] LoadedTable load(const std::vector<Layer>& layers) const;
 
   private:

@@ -189,6 +189,16 @@ class PositionedJsonBuilder : public nlohmann::json_sax<nlohmann::json> {
         return true;
     }
 
+    // Of the value that starts there, and all before it.
+    bool few_enough(std::size_t start) {
+        if (++num_values_ > PositionedJson::kMaxValues) {
+            refuse(start, next_pointer(), fmt::format("at most {} values", PositionedJson::kMaxValues),
+                   "more");
+            return false;
+        }
+        return true;
+    }
+
     // Of the value that comes next.
     std::string next_pointer() const {
         if (frames_.empty()) {
@@ -211,6 +221,9 @@ class PositionedJsonBuilder : public nlohmann::json_sax<nlohmann::json> {
     }
 
     bool place(nlohmann::json value, std::size_t start, std::size_t end) {
+        if (!few_enough(start)) {
+            return false;
+        }
         attach(std::move(value), start, end);
         return true;
     }
@@ -237,6 +250,9 @@ class PositionedJsonBuilder : public nlohmann::json_sax<nlohmann::json> {
 
     bool enter(nlohmann::json container) {
         const std::size_t start = next_token();
+        if (!few_enough(start)) {
+            return false;
+        }
         auto pointer = next_pointer();
         if (frames_.size() == PositionedJson::kMaxDepth) {
             refuse(start, std::move(pointer),
@@ -266,6 +282,7 @@ class PositionedJsonBuilder : public nlohmann::json_sax<nlohmann::json> {
     std::size_t at_ = 0;      // past the last token
     bool separator_ = false;  // one ',' or ':' may stand before the next token
     std::size_t name_start_ = 0;
+    std::size_t num_values_ = 0;
     std::vector<Frame> frames_;
     nlohmann::json left_out_;  // the repeated member that is being read
 };

@@ -25,6 +25,7 @@ class PositionedJson {
     // stack.
     static constexpr std::size_t kMaxDepth = 32;
     static constexpr std::size_t kMaxString = 1024;  // bytes, of a string or a member's name
+    static constexpr std::size_t kMaxValues = 250'000;
 
     PositionedJson(std::string_view source, std::string_view text);
 

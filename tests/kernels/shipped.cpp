@@ -40,10 +40,10 @@ std::vector<operators::Specialisation> shipped_specialisations() {
     const embedded::EmbeddedFile* schema =
         embedded::find(embedded::shape_files(), "schema/shape_table.schema.json");
     REQUIRE(schema != nullptr);
-    tables::Layer layer;
+    tables::Layer layer;  // of the kind that is held to the schema
     for (const embedded::EmbeddedFile& file : embedded::shape_files()) {
         if (!file.path.starts_with("schema/")) {
-            layer.push_back({std::string(file.path), std::string(file.text)});
+            layer.texts.push_back({std::string(file.path), std::string(file.text)});
         }
     }
     const auto loader = value_of(tables::Loader::create(schema->text, operators::check_row));

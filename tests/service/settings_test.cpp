@@ -115,3 +115,35 @@ TEST_CASE("settings: a bad value names the variable, the value and what was expe
     CHECK(error_of(with({"KILN_KERNEL_PATH=/nowhere/at/all"})).find("/nowhere/at/all is none") !=
           std::string::npos);
 }
+
+TEST_CASE("settings: tables lie in KILN_SHAPES_PATH, the user's folder and the system's, in this order") {
+    using kiln::tables::LayerKind;
+    using kiln::tables::LayerPlace;
+    const Settings preset = read(kHome);
+    CHECK(preset.shipped_tables);
+    CHECK(preset.table_places ==
+          std::vector<LayerPlace>{{LayerKind::user, "/home/nobody/.config/kiln/shapes"},
+                                  {LayerKind::system, "/etc/xdg/kiln/shapes"},
+                                  {LayerKind::system, "/etc/kiln/shapes"}});
+    const Settings said = read(with({"XDG_CONFIG_HOME=/config", "XDG_CONFIG_DIRS=/a:relative::/b:/config",
+                                     "KILN_SHAPES_PATH=here.json:/there"}));
+    CHECK(said.table_places == std::vector<LayerPlace>{{LayerKind::named, "here.json"},
+                                                       {LayerKind::named, "/there"},
+                                                       {LayerKind::user, "/config/kiln/shapes"},
+                                                       {LayerKind::system, "/a/kiln/shapes"},
+                                                       {LayerKind::system, "/b/kiln/shapes"},
+                                                       {LayerKind::system, "/etc/kiln/shapes"}});
+    // No home, and a path that the specification says to ignore.
+    const Settings homeless = *read_settings({}, {"XDG_CONFIG_HOME=relative"});
+    CHECK(homeless.table_places.front().kind == LayerKind::system);
+}
+
+TEST_CASE("settings: tables that a program names take the place of every layer") {
+    Overrides overrides;
+    overrides.tables = {"a.json", "with:colon.json"};
+    const Settings settings = read(with({"KILN_SHAPES_PATH=other.json"}), overrides);
+    CHECK_FALSE(settings.shipped_tables);
+    CHECK(settings.table_places ==
+          std::vector<kiln::tables::LayerPlace>{{kiln::tables::LayerKind::named, "a.json"},
+                                                {kiln::tables::LayerKind::named, "with:colon.json"}});
+}

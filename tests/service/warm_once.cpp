@@ -17,8 +17,7 @@ int main(int argc, char** argv) {
     }
     const kiln::service::WarmFilter filter{.op = nullptr,
                                            .problem = {{"n", std::int64_t{16}}, {"k", std::int64_t{128}}},
-                                           .target = std::nullopt,
-                                           .sources = {}};
+                                           .target = std::nullopt};
     std::vector<kiln::Error> errors;
     const kiln::service::WarmSummary summary = (*service)->warm((*service)->matching(filter, errors));
     if (!errors.empty() || summary.failed != 0 || summary.items.empty()) {

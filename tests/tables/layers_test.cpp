@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/tables/layers.hpp"
 #include "tests/tables/support.hpp"
 
 using namespace kiln::tables;
@@ -45,26 +48,69 @@ TEST_CASE("LayersAreFilesAndFoldersInTheOrderOfTheList") {
     folder.write("tables/notes.txt", "not a table");
     folder.write("tables/schema/shape_table.schema.json", "not a table either");
     folder.write("tables/empty.json/x", "a folder of that name");
-    const auto layers = read_layers("::" + file + ":" + folder.path() + "/tables:");
-    REQUIRE(layers);
-    REQUIRE(layers->size() == 2);
-    REQUIRE((*layers)[0].size() == 1);
-    CHECK((*layers)[0][0].name == file);
-    CHECK((*layers)[0][0].text == "1");
-    REQUIRE((*layers)[1].size() == 2);
-    CHECK((*layers)[1][0].name == a);
-    CHECK((*layers)[1][1].name == b);
-    CHECK((*layers)[1][1].text == "b");
-    CHECK(read_layers("")->empty());
+    const auto places = named_places("::" + file + ":" + folder.path() + "/tables:");
+    CHECK(places ==
+          std::vector<LayerPlace>{{LayerKind::named, file}, {LayerKind::named, folder.path() + "/tables"}});
+    const auto [layers, faults] = read_layers(places);
+    CHECK(faults.empty());
+    REQUIRE(layers.size() == 2);
+    CHECK(layers[0].place == file);
+    REQUIRE(layers[0].texts.size() == 1);
+    CHECK(layers[0].texts[0].name == file);
+    CHECK(layers[0].texts[0].text == "1");
+    REQUIRE(layers[1].texts.size() == 2);
+    CHECK(layers[1].texts[0].name == a);
+    CHECK(layers[1].texts[1].name == b);
+    CHECK(layers[1].texts[1].text == "b");
+    CHECK(named_places("").empty());
 }
 
-TEST_CASE("LayersThatCanNotBeReadAreErrors") {
+TEST_CASE("LayersOfTheUserAndTheSystemNeedNotBeThere") {
     const TemporaryFolder folder;
-    const auto missing = read_layers(folder.path() + "/none.json");
-    REQUIRE(!missing);
-    CHECK(missing.error().code == kiln::ErrorCode::not_found);
-    CHECK(missing.error().message ==
-          "shape table " + folder.path() + "/none.json: expected a file or a folder, found nothing");
+    const std::string file = folder.write("user/kiln/shapes/a.json", "a");
+    const auto [layers, faults] = read_layers({{LayerKind::named, folder.path() + "/none.json"},
+                                               {LayerKind::user, folder.path() + "/user/kiln/shapes"},
+                                               {LayerKind::system, folder.path() + "/system/kiln/shapes"}});
+    REQUIRE(layers.size() == 1);
+    CHECK(layers.front().kind == LayerKind::user);
+    CHECK(layers.front().texts.front().name == file);
+    REQUIRE(faults.size() == 1);
+    CHECK(faults.front().text() ==
+          folder.path() +
+              "/none.json:1:1: the document: expected a shape table or a folder of them, found nothing");
+}
+
+TEST_CASE("LayersEveryFileThatCanNotBeReadIsAFaultBesideTheOthers") {
+    const TemporaryFolder folder;
+    folder.write("a.json", "a");
     fs::create_symlink("nowhere", folder.path() + "/dangling.json");
-    CHECK(!read_layers(folder.path()));
+    REQUIRE(::mkfifo((folder.path() + "/pipe.json").c_str(), 0600) == 0);
+    const std::string big = folder.write("big.json", "");
+    fs::resize_file(big, Loader::kMaxBytes + 1);
+    folder.write("whole.json", "");
+    const auto [layers, faults] = read_layers({{LayerKind::user, folder.path()}});
+    REQUIRE(layers.size() == 1);
+    REQUIRE(layers.front().texts.size() == 2);
+    CHECK(layers.front().texts[0].name == folder.path() + "/a.json");
+    CHECK(layers.front().texts[1].text.empty());
+    REQUIRE(faults.size() == 3);
+    CHECK(faults[0].text() == big + ":1:1: the document: expected at most 4194304 bytes, found 4194305");
+    CHECK(faults[1].source == folder.path() + "/dangling.json");
+    CHECK(faults[1].expected == "a file that can be read");
+    CHECK(faults[2].source == folder.path() + "/pipe.json");
+}
+
+TEST_CASE("LayersOfAFolderWithoutPermissionAreAFault") {
+    const TemporaryFolder folder;
+    folder.write("a.json", "a");
+    fs::permissions(folder.path(), fs::perms::none);
+    // Root reads everything, so the look is another user's.
+    const bool root = ::geteuid() == 0;
+    REQUIRE((!root || ::seteuid(65534) == 0));
+    const auto [layers, faults] = read_layers({{LayerKind::user, folder.path()}});
+    REQUIRE((!root || ::seteuid(0) == 0));
+    fs::permissions(folder.path(), fs::perms::owner_all);
+    REQUIRE(faults.size() == 1);
+    CHECK(faults.front().source == folder.path());
+    CHECK(faults.front().found.find("Permission denied") != std::string::npos);
 }

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "runtime/tables/layers.hpp"
+#include "runtime/tables/positioned_json.hpp"
 #include "tests/tables/support.hpp"
 
 using namespace kiln::tables;
@@ -36,7 +38,7 @@ TEST_CASE("LoaderReadsEveryMemberOfARow") {
     CHECK(row.provenance.kind == "measured");
     CHECK(row.provenance.note == "why");
     CHECK(row.provenance.document == R"({"kind":"measured","note":"why","seconds":1.5})");
-    CHECK(row.origin == "t.json:2");
+    CHECK(row.origin.text() == "t.json:2");
 }
 
 TEST_CASE("LoaderFaultsOfMeaning") {
@@ -69,7 +71,7 @@ TEST_CASE("LoaderKeepsSoundRowsBesideFaultyOnes") {
         load_one(table_of("{},\n" + kSound + ",\n" + row_text(R"({"n": 17})", "gfx950", kBuckets)));
     CHECK(loaded.faults.size() == 6);
     REQUIRE(loaded.table.rows().size() == 1);
-    CHECK(loaded.table.rows().front()->origin == "t.json:2");
+    CHECK(loaded.table.rows().front()->origin.text() == "t.json:2");
     CHECK(to_error(loaded.faults).code == kiln::ErrorCode::bad_input);
     CHECK(to_error(loaded.faults).message.find("\nt.json:3:") != std::string::npos);
 }
@@ -101,27 +103,28 @@ TEST_CASE("LoaderRowIsUniqueInItsLayer") {
                 "linear k=64 n=16 on gfx950:sramecc+:xnack- (the first stands at t.json:1)"});
 
     const auto loader = make_loader();
-    const Layer two_texts{{"a.json", table_of(first)}, {"b.json", table_of(second)}};
-    const auto loaded = loader->load({two_texts});
+    const std::vector<TableText> two_texts{{"a.json", table_of(first)}, {"b.json", table_of(second)}};
+    const auto loaded = loader->load({named(two_texts)});
     REQUIRE(loaded.faults.size() == 1);
     CHECK(loaded.faults.front().source == "b.json");
     CHECK(loaded.faults.front().found.find("the first stands at a.json:1") != std::string::npos);
 
     // Two layers may both have it: the earlier wins.
-    const auto layered = loader->load({{two_texts[1]}, {two_texts[0]}});
+    const auto layered = loader->load({named({two_texts[1]}), named({two_texts[0]})});
     CHECK(layered.faults.empty());
     CHECK(layered.table.rows().size() == 2);
     const auto found = layered.table.find("linear", {{"n", std::int64_t{16}}, {"k", std::int64_t{64}}},
                                           *parse_target("gfx950:sramecc+:xnack-"));
     REQUIRE(found.row != nullptr);
-    CHECK(found.row->origin == "b.json:1");
+    CHECK(found.row->origin.text() == "b.json:1");
 
     // Another target is another row.
     CHECK(faults_of(table_of(first + "," + kSound)).empty());
 }
 
 TEST_CASE("LoaderFaultsComeByLayerTextAndPlace") {
-    const auto loaded = make_loader()->load({{{"a.json", "{}"}, {"b.json", "["}}, {{"c.json", "7"}}});
+    const auto loaded =
+        make_loader()->load({named({{"a.json", "{}"}, {"b.json", "["}}), named({{"c.json", "7"}})});
     REQUIRE(loaded.faults.size() == 4);
     CHECK(loaded.faults[0].source == "a.json");
     CHECK(loaded.faults[1].source == "a.json");
@@ -130,17 +133,67 @@ TEST_CASE("LoaderFaultsComeByLayerTextAndPlace") {
 }
 
 TEST_CASE("LoaderFindsNoFaultInTheShippedTables") {
-    const auto layers = read_layers(KILN_TEST_SHAPES);
-    REQUIRE(layers);
-    REQUIRE(!layers->front().empty());
-    const auto loaded = make_loader([](Row&) { return std::vector<RowFault>{}; })->load(*layers);
+    const auto read = read_layers({{LayerKind::named, KILN_TEST_SHAPES}});
+    CHECK(read.faults.empty());
+    REQUIRE(!read.layers.front().texts.empty());
+    const auto loaded = make_loader([](Row&) { return std::vector<RowFault>{}; })->load(read.layers);
     CHECK_MESSAGE(loaded.faults.empty(), to_error(loaded.faults).message);
-    // The three problems of Qwen3.5-397B at TP4, on a device as a driver reports it.
-    const auto device = *parse_target("gfx950:sramecc+:xnack-");
-    for (const auto& [n, k] :
-         {std::pair<std::int64_t, std::int64_t>{5120, 4096}, {4608, 4096}, {4096, 2048}}) {
-        const auto found = loaded.table.find("linear", {{"n", n}, {"k", k}}, device);
-        REQUIRE(found.row != nullptr);
-        CHECK(found.row->buckets.back().max_m == 32);
+}
+
+TEST_CASE("LoaderOfAShippedTextSaysWhatIsWrongWithoutTheSchema") {
+    auto layer = named({{"shipped.json", table_of(kSound + ",\n" + R"({"operator": 7})" + ",\n[]")}});
+    layer.kind = LayerKind::shipped;
+    const auto loaded = make_loader()->load({layer});
+    CHECK(loaded.table.rows().size() == 1);
+    REQUIRE(loaded.faults.size() == 2);
+    CHECK(loaded.faults[0].text().starts_with(
+        "shipped.json:2:1: /rows/1: expected a row as the schema describes it, found "));
+    CHECK(loaded.faults[1].position.line == 3);
+}
+
+TEST_CASE("LoaderKeepsARowThatItWarnsOf") {
+    const auto loaded = load_one(table_of(kSound), [](Row&) {
+        return std::vector<RowFault>{
+            {"/target", "another", "this", RowFault::At::value, RowFault::Severity::warning}};
+    });
+    CHECK(loaded.faults.empty());
+    CHECK(loaded.table.rows().size() == 1);
+    REQUIRE(loaded.warnings.size() == 1);
+    CHECK(loaded.warnings.front().text() == "t.json:1:79: /rows/0/target: expected another, found this");
+}
+
+TEST_CASE("LoaderListsALimitedNumberOfFaultsAndCountsTheRest") {
+    std::string rows = "{}";
+    for (int i = 0; i < 299; ++i) {
+        rows += ", {}";
     }
+    const auto loaded = load_one(table_of(rows));  // five members are missing in each
+    REQUIRE(loaded.faults.size() == Loader::kMaxFaults + 1);
+    CHECK(loaded.faults.back().found == "500 more faults from here on");
+    CHECK(loaded.table.rows().empty());
+}
+
+TEST_CASE("LoaderRefusesATextBeyondItsBounds") {
+    const std::string big = table_of(kSound) + std::string(Loader::kMaxBytes, ' ');
+    CHECK(
+        faults_of(big) ==
+        Lines{fmt::format("t.json:1:1: the document: expected at most 4194304 bytes, found {}", big.size())});
+    std::string many = "[0";
+    for (std::size_t i = 0; i < PositionedJson::kMaxValues; ++i) {
+        many += ",0";
+    }
+    CHECK(faults_of(many + "]").front().find("expected at most 250000 values, found more") !=
+          std::string::npos);
+    CHECK(load_one(many + "]").table.rows().empty());
+}
+
+TEST_CASE("LoaderNamesTheFilesOfEveryLayer") {
+    const auto loaded = make_loader()->load(
+        {named({{"a.json", table_of(kSound)}, {"b.json", table_of("")}}), {LayerKind::user, "home", {}}});
+    REQUIRE(loaded.table.layers().size() == 2);
+    CHECK(loaded.table.layers()[0].files == std::vector<std::string>{"a.json", "b.json"});
+    CHECK(loaded.table.layers()[0].rows.size() == 1);
+    CHECK(loaded.table.layers()[1].kind == LayerKind::user);
+    CHECK(loaded.table.layers()[1].place == "home");
+    CHECK(loaded.table.rows().front()->layer == LayerKind::named);
 }

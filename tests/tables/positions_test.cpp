@@ -165,7 +165,7 @@ TEST_CASE("PositionsSurviveAnyBytes") {
                     text.insert(at, text.substr(random() % text.size(), random() % 20));
             }
         }
-        const auto loaded = loader->load({{{"t.json", text}}});
+        const auto loaded = loader->load({named({{"t.json", text}})});
         // Sound tables have sound JSON; the library is the judge.
         if (loaded.faults.empty()) {
             CHECK(nlohmann::json::accept(text));

@@ -68,8 +68,13 @@ inline std::string row_text(const std::string& problem, const std::string& targe
 inline const std::string kBuckets =
     R"([{"max_m": 8, "template": "linear/small_m", "constants": {"tiles_n": 2}}])";
 
+// A layer that a user names.
+inline Layer named(std::vector<TableText> texts) {
+    return {LayerKind::named, "place", std::move(texts)};
+}
+
 inline LoadedTable load_one(const std::string& text, RowCheck check = check_linear) {
-    return make_loader(std::move(check))->load({{{"t.json", text}}});
+    return make_loader(std::move(check))->load({named({{"t.json", text}})});
 }
 
 // The faults of one text, as a person sees them.

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace kiln::tables;
 
@@ -14,21 +16,30 @@ Row row(std::int64_t n, const char* target, const char* origin) {
     made.problem = {{"n", n}, {"k", std::int64_t{64}}};
     made.target = *parse_target(target);
     made.buckets = {{4, "linear/a", {}}, {16, "linear/b", {}}, {32, "linear/c", {}}};
-    made.origin = origin;
+    made.origin = {origin, 1};
     return made;
+}
+
+// The strongest layer first.
+Table table_of(std::vector<std::vector<Row>> layers) {
+    std::vector<RowLayer> made;
+    for (auto& rows : layers) {
+        made.push_back({LayerKind::named, {}, {}, std::move(rows)});
+    }
+    return Table(std::move(made));
 }
 
 // The origin of the row that is found, or the reason why none is.
 std::string find(const Table& table, std::int64_t n, const char* device) {
     const auto lookup = table.find("linear", {{"n", n}, {"k", std::int64_t{64}}}, *parse_target(device));
     CHECK((lookup.row != nullptr) == (lookup.outcome == Lookup::Outcome::found));
-    return lookup.row != nullptr ? lookup.row->origin : lookup.detail;
+    return lookup.row != nullptr ? lookup.row->origin.file : lookup.detail;
 }
 
 }  // namespace
 
 TEST_CASE("TableFindsTheRowOfTheProblem") {
-    const Table table({{row(16, "gfx950", "a"), row(32, "gfx950", "b")}});
+    const Table table = table_of({{row(16, "gfx950", "a"), row(32, "gfx950", "b")}});
     CHECK(find(table, 16, "gfx950") == "a");
     CHECK(find(table, 32, "gfx950:sramecc+:xnack-") == "b");
     const auto unknown =
@@ -44,7 +55,7 @@ TEST_CASE("TableFindsTheRowOfTheProblem") {
 }
 
 TEST_CASE("TableMoreSpecificRowWins") {
-    const Table table(
+    const Table table = table_of(
         {{row(16, "gfx950:xnack+", "plus"), row(16, "gfx950", "plain"), row(16, "gfx950:xnack-", "minus"),
           row(16, "gfx950:sramecc+:xnack-", "both"), row(16, "gfx942", "other")}});
     CHECK(find(table, 16, "gfx950") == "plain");
@@ -55,16 +66,17 @@ TEST_CASE("TableMoreSpecificRowWins") {
 }
 
 TEST_CASE("TableOfTwoEquallySpecificRowsTheFirstWins") {
-    const Table table({{row(16, "gfx950:sramecc+", "sramecc"), row(16, "gfx950:xnack-", "xnack")}});
+    const Table table =
+        table_of({{row(16, "gfx950:sramecc+", "sramecc"), row(16, "gfx950:xnack-", "xnack")}});
     CHECK(find(table, 16, "gfx950:sramecc+:xnack-") == "sramecc");
 }
 
 TEST_CASE("TableRefusesAnotherTargetByName") {
-    const Table table(
-        {{row(16, "gfx950", "a"), row(16, "gfx950:xnack+", "b"), row(32, "gfx950:xnack+", "c")}});
+    const Table table =
+        table_of({{row(16, "gfx950", "a"), row(16, "gfx950:xnack+", "b"), row(32, "gfx950:xnack+", "c")}});
     const auto lookup = table.find("linear", {{"n", std::int64_t{16}}, {"k", std::int64_t{64}}},
                                    *parse_target("gfx942:xnack-"));
-    CHECK(lookup.outcome == Lookup::Outcome::other_target);
+    CHECK(lookup.outcome == Lookup::Outcome::other_processor);
     CHECK(lookup.detail ==
           "linear k=64 n=16: the device is gfx942:xnack-, the shape table has rows for gfx950, gfx950:xnack+ "
           "only");
@@ -73,14 +85,60 @@ TEST_CASE("TableRefusesAnotherTargetByName") {
           "gfx950:xnack+ only");
 }
 
-TEST_CASE("TableEarlierLayerWinsEvenOverAMoreSpecificRow") {
-    const Table table(
-        {{row(16, "gfx950", "user"), row(48, "gfx942", "user")},
-         {row(16, "gfx950:xnack-", "shipped"), row(32, "gfx950", "shipped"), row(48, "gfx950", "shipped")}});
-    CHECK(find(table, 16, "gfx950:sramecc+:xnack-") == "user");
-    CHECK(find(table, 32, "gfx950:sramecc+:xnack-") == "shipped");
+TEST_CASE("TableOfFeaturesThatTheDeviceHasOtherwiseSaysSo") {
+    const Table table = table_of({{row(16, "gfx950:xnack+", "a"), row(16, "gfx942", "b")}});
+    const auto lookup = table.find("linear", {{"n", std::int64_t{16}}, {"k", std::int64_t{64}}},
+                                   *parse_target("gfx950:sramecc+:xnack-"));
+    CHECK(lookup.outcome == Lookup::Outcome::other_features);
+    CHECK(
+        lookup.detail ==
+        "linear k=64 n=16: the device is gfx950:sramecc+:xnack-, the shape table has rows for gfx950:xnack+, "
+        "gfx942 only");
+}
+
+TEST_CASE("TableStrongerLayerReplacesTheSameTargetAndTheMoreSpecificRowWins") {
+    const Table table = table_of(
+        {{row(16, "gfx950", "user"), row(48, "gfx942", "user"), row(64, "gfx950:xnack-", "user")},
+         {row(16, "gfx950:xnack-", "shipped"), row(16, "gfx950", "replaced"), row(32, "gfx950", "shipped"),
+          row(48, "gfx950", "shipped"), row(64, "gfx950", "shipped"), row(64, "gfx950:xnack-", "replaced")}});
+    const char* device = "gfx950:sramecc+:xnack-";
+    CHECK(find(table, 16, device) == "shipped");  // pins more than the user's
+    CHECK(find(table, 16, "gfx950:xnack+") == "user");
+    CHECK(find(table, 32, device) == "shipped");
     CHECK(find(table, 48, "gfx950") == "shipped");  // the user's row does not serve this device
-    CHECK(table.rows().size() == 5);
+    CHECK(find(table, 64, device) == "user");
+    CHECK(table.rows().size() == 9);
+    CHECK(table.rows_in_force().size() == 7);
+}
+
+TEST_CASE("TableOfTwoEquallySpecificRowsTheStrongerLayerWins") {
+    const Table table =
+        table_of({{row(16, "gfx950:xnack-", "user")}, {row(16, "gfx950:sramecc+", "shipped")}});
+    CHECK(find(table, 16, "gfx950:sramecc+:xnack-") == "user");
+}
+
+TEST_CASE("TableSaysWhatARowHides") {
+    const Table table = table_of({{row(16, "gfx950:xnack-", "user"), row(16, "gfx942", "elsewhere")},
+                                  {row(16, "gfx950:xnack-", "system"), row(16, "gfx950", "general")},
+                                  {row(16, "gfx950", "shipped"), row(16, "gfx950:xnack+", "other")}});
+    const auto device = *parse_target("gfx950:sramecc+:xnack-");
+    const auto lookup = table.find("linear", {{"n", std::int64_t{16}}, {"k", std::int64_t{64}}}, device);
+    REQUIRE(lookup.row != nullptr);
+    const auto hidden = table.shadowed(*lookup.row, device);
+    REQUIRE(hidden.size() == 3);
+    CHECK(hidden[0].row->origin.file == "system");
+    CHECK(hidden[0].why == Shadowed::Why::replaced);
+    CHECK(hidden[1].row->origin.file == "general");
+    CHECK(hidden[1].why == Shadowed::Why::less_specific);
+    CHECK(hidden[2].row->origin.file == "shipped");
+    CHECK(hidden[2].why == Shadowed::Why::replaced);
+}
+
+TEST_CASE("TableRowsStayWhereTheyAreWhenItIsMoved") {
+    Table first = table_of({{row(16, "gfx950", "a")}});
+    const Row* before = first.rows().front();
+    const Table second = std::move(first);
+    CHECK(second.find("linear", before->problem, {"gfx950", {}}).row == before);
 }
 
 TEST_CASE("RowTheFirstBucketThatHoldsMServes") {

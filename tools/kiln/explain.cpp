@@ -17,15 +17,29 @@ struct ExplainOptions {
     std::string target;
 };
 
+Json describe(const tables::Row& row) {
+    return {{"origin", row.origin.text()}, {"file", row.origin.file},
+            {"line", row.origin.line},     {"layer", tables::to_text(row.layer)},
+            {"target", row.target.text()}, {"provenance", Json::parse(row.provenance.document)}};
+}
+
+std::string row_text(const tables::Row& row) {
+    return fmt::format("{} ({}), for {}", row.origin.text(), tables::to_text(row.layer), row.target.text());
+}
+
 Json describe(const service::Explanation& explanation) {
     Json object = {{"served", !explanation.refusal.has_value()}};
     if (explanation.refusal) {
         object["declined"] = to_json(*explanation.refusal);
     }
     if (explanation.row != nullptr) {
-        object["row"] = {{"origin", explanation.row->origin},
-                         {"target", explanation.row->target.text()},
-                         {"provenance", Json::parse(explanation.row->provenance.document)}};
+        object["row"] = describe(*explanation.row);
+        object["shadowed"] = Json::array();
+        for (const auto& [row, why] : explanation.shadowed) {
+            auto shadowed = describe(*row);
+            shadowed["why"] = tables::to_text(why);
+            object["shadowed"].push_back(std::move(shadowed));
+        }
     }
     if (explanation.bucket != nullptr) {
         object["bucket"] = {{"index", explanation.bucket_index}, {"max_m", explanation.bucket->max_m}};
@@ -58,8 +72,11 @@ void print_explanation(const service::Explanation& explanation) {
     }
     if (explanation.row != nullptr) {
         const auto& row = *explanation.row;
-        print("row        {}, for {}, {}{}\n", row.origin, row.target.text(), row.provenance.kind,
+        print("row        {}, {}{}\n", row_text(row), row.provenance.kind,
               row.provenance.note.empty() ? "" : ": " + row.provenance.note);
+    }
+    for (const auto& [row, why] : explanation.shadowed) {
+        print("hides      {}, {}\n", row_text(*row), tables::to_text(why));
     }
     if (explanation.bucket != nullptr) {
         print("bucket     {}, up to M = {}\n", explanation.bucket_index, explanation.bucket->max_m);

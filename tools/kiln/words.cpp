@@ -51,14 +51,13 @@ Result<Words> split_words(const std::vector<std::string>& words) {
 service::Overrides overrides_for(const Words& words) {
     service::Overrides overrides;
     if (!words.tables.empty()) {
-        overrides.shapes_path = fmt::format("{}", fmt::join(words.tables, ":"));
+        overrides.tables = words.tables;
     }
     return overrides;
 }
 
 Result<std::vector<service::WarmFilter>> make_filters(const Words& words, const std::string& target) {
     service::WarmFilter base;
-    base.sources = words.tables;
     if (!target.empty()) {
         auto parsed = tables::parse_target(target);
         if (!parsed) {

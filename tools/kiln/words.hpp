@@ -25,7 +25,7 @@ struct Words {
 // bad_input names a word that is neither, with the operators that there are.
 [[nodiscard]] Result<Words> split_words(const std::vector<std::string>& words);
 
-// What the service is opened with so that it reads the tables among the words.
+// What the service is opened with so that it reads the tables among the words, and no others.
 [[nodiscard]] service::Overrides overrides_for(const Words& words);
 
 // Filters that together select what the words name; one that selects everything where they name no problem. A

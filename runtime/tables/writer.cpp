@@ -1,0 +1,63 @@
+#include "runtime/tables/writer.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace kiln::tables {
+namespace {
+
+std::string quoted(const std::string& text) {
+    return nlohmann::json(text).dump();
+}
+
+template <class Map, class Write>
+std::string object(const Map& members, Write write) {
+    std::string text;
+    for (const auto& [name, value] : members) {
+        text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", quoted(name), write(value));
+    }
+    return "{" + text + "}";
+}
+
+std::string number(std::int64_t value) {
+    return fmt::format("{}", value);
+}
+
+std::string field(const FieldValue& value) {
+    const auto* text = std::get_if<std::string>(&value);
+    return text != nullptr ? quoted(*text) : number(std::get<std::int64_t>(value));
+}
+
+std::string bucket_text(const Bucket& bucket) {
+    return fmt::format(R"(        {{"max_m": {}, "template": {}, "constants": {}}})", bucket.max_m,
+                       quoted(bucket.template_id), object(bucket.constants, number));
+}
+
+std::string row_text(const Row& row) {
+    std::string buckets;
+    for (const auto& bucket : row.buckets) {
+        buckets += fmt::format("{}{}", buckets.empty() ? "" : ",\n", bucket_text(bucket));
+    }
+    return fmt::format(
+        "    {{\n"
+        "      \"operator\": {},\n"
+        "      \"problem\": {},\n"
+        "      \"target\": {},\n"
+        "      \"buckets\": [\n{}\n      ],\n"
+        "      \"provenance\": {}\n"
+        "    }}",
+        quoted(row.operator_name), object(row.problem, field), quoted(row.target.text()), buckets,
+        row.provenance.document);
+}
+
+}  // namespace
+
+std::string to_table_text(const std::vector<Row>& rows) {
+    std::string text;
+    for (const auto& row : rows) {
+        text += fmt::format("{}{}", text.empty() ? "" : ",\n", row_text(row));
+    }
+    return fmt::format("{{\n  \"schema\": 1,\n  \"rows\": [\n{}\n  ]\n}}\n", text);
+}
+
+}  // namespace kiln::tables
