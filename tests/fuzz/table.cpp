@@ -28,6 +28,15 @@ const tables::Loader& loader() {
     return *made;
 }
 
+tables::LoadedTable load(std::string name, std::string text) {
+    tables::Layer layer;
+    layer.kind = tables::LayerKind::named;
+    layer.texts.push_back({std::move(name), std::move(text)});
+    std::vector<tables::Layer> layers;
+    layers.push_back(std::move(layer));
+    return loader().load(layers);
+}
+
 json to_json(const Row& row) {
     json problem = json::object();
     for (const auto& field : row.problem) {
@@ -65,7 +74,7 @@ void check_faults(const std::vector<tables::Fault>& faults, std::string_view tex
 
 bool run(ByteView input) {
     const std::string text(as_text(input));
-    const auto loaded = loader().load({{{"input.json", text}}});
+    const auto loaded = load("input.json", text);
     check_faults(loaded.faults, text);
     // What a row says, written down again, says the same: nothing is lost or read twice in two ways.
     json document = {{"schema", 1}, {"rows", json::array()}};
@@ -75,7 +84,7 @@ bool run(ByteView input) {
         KILN_FUZZ_PROMISE(loaded.table.find(row->operator_name, row->problem, row->target).row == row);
         document["rows"].push_back(to_json(*row));
     }
-    const auto again = loader().load({{{"again.json", document.dump()}}});
+    const auto again = load("again.json", document.dump());
     KILN_FUZZ_PROMISE(again.faults.empty());
     const auto rows_again = again.table.rows();
     KILN_FUZZ_PROMISE(
