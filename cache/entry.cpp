@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,8 +17,6 @@ namespace {
 constexpr int kLevel = 3;  // of zstd: the default, and most of what higher ones gain on code and listings
 // A frame that saves less than this is not worth decoding on every read.
 constexpr std::uint64_t kMinSaving = 256;
-
-enum class Encoding : std::uint32_t { raw = 0, zstd = 1 };  // persisted: never change
 
 struct Section {
     Encoding encoding = Encoding::raw;
@@ -55,15 +54,14 @@ class Cursor {
         }
         return value;
     }
-    std::size_t left() const { return bytes_.size(); }
 
   private:
     ByteView bytes_;
 };
 
 bool is_json_object(std::string_view text) {
-    const auto parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    return parsed.is_object();
+    const auto first = text.find_first_not_of(" \t\r\n");
+    return first != std::string_view::npos && text[first] == '{' && nlohmann::json::accept(text);
 }
 
 Result<Section> encode(std::string_view name, ByteView bytes, Compression compression) {
@@ -131,29 +129,6 @@ Result<Descriptor> read_descriptor(Cursor& cursor, const SectionName& name, std:
     return descriptor;
 }
 
-// Memory is asked for only after the frame itself claims the same length: one lie alone allocates nothing.
-template <class Buffer>
-Result<Buffer> decode(const Descriptor& descriptor, ByteView payload, std::string_view name) {
-    Buffer buffer;
-    if (descriptor.encoding == Encoding::raw) {
-        buffer.resize(payload.size());
-        std::copy(payload.begin(), payload.end(), reinterpret_cast<std::byte*>(buffer.data()));
-        return buffer;
-    }
-    const auto where = fmt::format("payload {}", name);
-    const auto expected = fmt::format("one zstd frame of {} bytes", descriptor.original);
-    if (ZSTD_getFrameContentSize(payload.data(), payload.size()) != descriptor.original ||
-        ZSTD_findFrameCompressedSize(payload.data(), payload.size()) != payload.size()) {
-        return damaged(where, expected, "another length");
-    }
-    buffer.resize(descriptor.original);
-    const std::size_t size = ZSTD_decompress(buffer.data(), buffer.size(), payload.data(), payload.size());
-    if (ZSTD_isError(size) || size != descriptor.original) {
-        return damaged(where, expected, ZSTD_isError(size) ? ZSTD_getErrorName(size) : "another length");
-    }
-    return buffer;
-}
-
 }  // namespace
 
 Result<Bytes> serialise(const Key& key, const Entry& entry, Compression compression) {
@@ -193,13 +168,42 @@ Result<Bytes> serialise(const Key& key, const Entry& entry, Compression compress
     return file;
 }
 
-Result<StoredEntry> parse_entry(ByteView file) {
+ByteView EntryFile::payload(const Section& section) const {
+    return ByteView(file_).subspan(section.offset, section.stored);
+}
+
+// Memory is asked for only after the frame itself claims the same length: one lie alone allocates nothing.
+template <class Buffer>
+Result<Buffer> EntryFile::decode(std::size_t index) const {
+    const Section& section = sections_[index];
+    const ByteView stored = payload(section);
+    Buffer buffer;
+    if (section.encoding == Encoding::raw) {
+        const auto* begin = reinterpret_cast<const typename Buffer::value_type*>(stored.data());
+        buffer.assign(begin, begin + stored.size());
+        return buffer;
+    }
+    const auto where = fmt::format("payload {}", kSections[index].tag);
+    const auto expected = fmt::format("one zstd frame of {} bytes", section.original);
+    if (ZSTD_getFrameContentSize(stored.data(), stored.size()) != section.original ||
+        ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size()) {
+        return damaged(where, expected, "another length");
+    }
+    buffer.resize(section.original);
+    const std::size_t size = ZSTD_decompress(buffer.data(), buffer.size(), stored.data(), stored.size());
+    if (ZSTD_isError(size) || size != section.original) {
+        return damaged(where, expected, ZSTD_isError(size) ? ZSTD_getErrorName(size) : "another length");
+    }
+    return buffer;
+}
+
+Result<EntryFile> EntryFile::verify(Bytes file) {
     if (file.size() < kHeaderBytes + kFooterBytes) {
         return damaged("file", fmt::format("at least {} bytes", kHeaderBytes + kFooterBytes),
                        fmt::format("{}", file.size()));
     }
-    const ByteView body = file.first(file.size() - kFooterBytes);
-    if (!std::ranges::equal(sha256(body).bytes, file.last(kFooterBytes))) {
+    const ByteView body = ByteView(file).first(file.size() - kFooterBytes);
+    if (!std::ranges::equal(sha256(body).bytes, ByteView(file).last(kFooterBytes))) {
         return damaged("footer", "the SHA-256 of what stands before it", "another one");
     }
 
@@ -213,40 +217,83 @@ Result<StoredEntry> parse_entry(ByteView file) {
     if (const auto count = cursor.integer<std::uint32_t>(); count != kSections.size()) {
         return damaged("count", fmt::format("{} sections", kSections.size()), fmt::format("{}", count));
     }
-    std::array<Descriptor, kSections.size()> descriptors;
-    std::uint64_t left = body.size() - kHeaderBytes;
+    EntryFile entry;
+    static_assert(std::tuple_size_v<decltype(entry.sections_)> == kSections.size());
+    std::size_t offset = kHeaderBytes;
     for (std::size_t i = 0; i < kSections.size(); ++i) {
-        auto descriptor = read_descriptor(cursor, kSections[i], left);
+        const auto descriptor = read_descriptor(cursor, kSections[i], body.size() - offset);
         if (!descriptor) {
-            return fail(descriptor);
+            return tl::unexpected(descriptor.error());
         }
-        descriptors[i] = *descriptor;
-        left -= descriptor->stored;
+        entry.sections_[i] = {descriptor->encoding, offset, descriptor->stored, descriptor->original};
+        offset += descriptor->stored;
     }
-    if (left != 0) {
-        return damaged("payloads", "nothing after the last one", fmt::format("{} bytes", left));
+    if (offset != body.size()) {
+        return damaged("payloads", "nothing after the last one",
+                       fmt::format("{} bytes", body.size() - offset));
     }
+    entry.file_ = std::move(file);
+    return entry;
+}
 
-    auto document = decode<std::string>(descriptors[0], cursor.take(descriptors[0].stored), kSections[0].tag);
-    auto metadata = decode<std::string>(descriptors[1], cursor.take(descriptors[1].stored), kSections[1].tag);
-    auto code = decode<Bytes>(descriptors[2], cursor.take(descriptors[2].stored), kSections[2].tag);
-    auto listing = decode<std::string>(descriptors[3], cursor.take(descriptors[3].stored), kSections[3].tag);
-    for (auto* text : {&document, &metadata, &listing}) {
-        if (!*text) {
-            return fail(*text);
-        }
+std::string_view EntryFile::key_document() const {
+    return as_text(payload(sections_[0]));  // always raw
+}
+
+Result<std::string> EntryFile::metadata() const {
+    auto metadata = decode<std::string>(1);
+    if (metadata && !is_json_object(*metadata)) {
+        return damaged("payload META", "a JSON object", "something else");
     }
+    return metadata;
+}
+
+Result<Bytes> EntryFile::code_object() const {
+    return decode<Bytes>(2);
+}
+
+Result<std::string> EntryFile::listing() const {
+    return decode<std::string>(3);
+}
+
+Result<Entry> EntryFile::entry() const {
+    auto metadata = this->metadata();
+    if (!metadata) {
+        return fail(metadata);
+    }
+    auto code = code_object();
     if (!code) {
         return fail(code);
     }
-    auto key = Key::from_document(*document);
+    auto listing = this->listing();
+    if (!listing) {
+        return fail(listing);
+    }
+    return Entry{*std::move(code), *std::move(metadata), *std::move(listing)};
+}
+
+Result<Key> EntryFile::key() const {
+    auto key = Key::from_document(key_document());
     if (!key) {
         return damaged("payload KEY", "a key document", key.error().message);
     }
-    if (!is_json_object(*metadata)) {
-        return damaged("payload META", "a JSON object", "something else");
+    return key;
+}
+
+Result<StoredEntry> parse_entry(ByteView file) {
+    const auto verified = EntryFile::verify(Bytes(file.begin(), file.end()));
+    if (!verified) {
+        return tl::unexpected(verified.error());
     }
-    return StoredEntry{std::move(*key), Entry{std::move(*code), std::move(*metadata), std::move(*listing)}};
+    auto key = verified->key();
+    if (!key) {
+        return fail(key);
+    }
+    auto entry = verified->entry();
+    if (!entry) {
+        return fail(entry);
+    }
+    return StoredEntry{*std::move(key), *std::move(entry)};
 }
 
 }  // namespace kiln::cache

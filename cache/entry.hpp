@@ -24,9 +24,11 @@
 // bounded by the file's size and kMaxSectionBytes, never by a length that is merely claimed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
@@ -39,6 +41,8 @@ namespace kiln::cache {
 inline constexpr std::uint32_t kEntryVersion = 1;
 
 inline constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{256} << 20;
+
+enum class Encoding : std::uint32_t { raw = 0, zstd = 1 };  // persisted: never change
 
 struct Entry {
     Bytes code_object;            // this room does not look into it; may be empty
@@ -61,8 +65,37 @@ enum class Compression { off, where_it_pays };
 [[nodiscard]] Result<Bytes> serialise(const Key& key, const Entry& entry,
                                       Compression compression = Compression::where_it_pays);
 
-// The inverse; anything that serialise() could not have written is `damaged`, and the message says what was
-// expected where.
+// The bytes of one entry's file, verified: footer, header and lengths are right. Sections are decoded when
+// they are asked for; what serialise() could not have written is `damaged` then. A plain value.
+class EntryFile {
+  public:
+    [[nodiscard]] static Result<EntryFile> verify(Bytes file);
+
+    // Lives as long as this object and is not moved.
+    [[nodiscard]] std::string_view key_document() const;
+    [[nodiscard]] Result<std::string> metadata() const;
+    [[nodiscard]] Result<Bytes> code_object() const;
+    [[nodiscard]] Result<std::string> listing() const;
+    [[nodiscard]] Result<Entry> entry() const;  // all but the key
+    [[nodiscard]] Result<Key> key() const;
+
+  private:
+    struct Section {
+        Encoding encoding = Encoding::raw;
+        std::size_t offset = 0;  // of the payload in the file
+        std::size_t stored = 0;
+        std::uint64_t original = 0;
+    };
+    [[nodiscard]] ByteView payload(const Section& section) const;
+    template <class Buffer>
+    [[nodiscard]] Result<Buffer> decode(std::size_t index) const;
+
+    Bytes file_;
+    std::array<Section, 4> sections_;  // in the order of the file
+};
+
+// The inverse of serialise(); anything that serialise() could not have written is `damaged`, and the message
+// says what was expected where.
 [[nodiscard]] Result<StoredEntry> parse_entry(ByteView file);
 
 }  // namespace kiln::cache

@@ -7,18 +7,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
+#include <chrono>
 #include <cstdlib>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/file.hpp"
 #include "base/log.hpp"
-#include "cache/entry_layout.hpp"
+#include "cache/entry_folder.hpp"
 #include "cache/lock.hpp"
+#include "cache/prune.hpp"
 #include "cache/store.hpp"
 
 namespace kiln::cache {
@@ -26,14 +26,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEntrySuffix = ".entry";
-// No entry that we wrote is larger, so no larger file is read into memory.
-constexpr std::uint64_t kMaxEntryBytes = kHeaderBytes + kSections.size() * kMaxSectionBytes + kFooterBytes;
-
-Error io_error(std::string_view what, const fs::path& path, int error) {
-    return Error{error == ENOENT ? ErrorCode::not_found : ErrorCode::io, Stage::cache,
-                 system_message(what, path, error)};
-}
+// A hit that is not older than this marks no new use.
+constexpr auto kUseGrain = std::chrono::hours(1);
+// An eviction goes on down to this part of the bound, so that the next put does not need another.
+constexpr std::uint64_t kEvictTo = 7, kEvictOf = 8;
+// A store lists itself for eviction after it has put this part of the room that it saw last: with as many
+// writers at once, they fill that room before one of them looks.
+constexpr std::uint64_t kShareOfRoom = 64;
+constexpr std::uint64_t kGroups = 256;
+// Somebody may remove a folder as often as we make it.
+constexpr int kPutAttempts = 8;
 
 void sync_folder(const fs::path& folder) {
     const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -66,140 +68,136 @@ Result<void> make_folder(const fs::path& folder) {
     return tl::unexpected(io_error("create folder", folder, error == EEXIST ? ENOTDIR : error));
 }
 
-// Code from this folder will run with the rights of this user, so nobody else may have put it there.
-Result<void> check_private(const fs::path& folder) {
-    struct stat info {};
-    if (::stat(folder.c_str(), &info) != 0) {
-        return tl::unexpected(io_error("stat", folder, errno));
-    }
-    if (info.st_uid != ::geteuid()) {
-        return fail(ErrorCode::environment, Stage::cache,
-                    fmt::format("cache folder {}: expected one that belongs to user {}, found user {}",
-                                folder.string(), ::geteuid(), info.st_uid));
-    }
-    if ((info.st_mode & 0022) != 0) {
-        return fail(
-            ErrorCode::environment, Stage::cache,
-            fmt::format("cache folder {}: expected one that only its owner can write, found mode {:04o}",
-                        folder.string(), info.st_mode & 07777));
-    }
-    return {};
-}
-
-// The names in a folder, by no particular order. A folder that does not exist has none.
-Result<std::vector<std::string>> names_in(const fs::path& folder) {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error)) {
-        names.push_back(item->path().filename().string());
-    }
-    if (error && error != std::errc::no_such_file_or_directory) {
-        return tl::unexpected(io_error("list folder", folder, error.value()));
-    }
-    return names;
-}
-
 class LocalStore : public Store {
   public:
-    explicit LocalStore(fs::path folder)
-        : folder_(std::move(folder)), entries_(folder_ / fmt::format("v{}", kEntryVersion)) {}
+    LocalStore(fs::path folder, const StoreOptions& options)
+        : folder_(std::move(folder), Owners::user), max_bytes_(options.max_bytes) {}
 
-    Result<std::optional<Entry>> get(const Key& key) override;
+    Result<std::optional<Entry>> get(const Key& key) override {
+        return look<Entry>(key, [](EntryFile file) { return file.entry(); });
+    }
+    Result<std::optional<EntryFile>> find(const Key& key) override {
+        return look<EntryFile>(key, [](EntryFile file) { return Result<EntryFile>(std::move(file)); });
+    }
+    Result<std::optional<StoredEntry>> find_by_request(const Digest& request) override;
     Result<void> put(const Key& key, const Entry& entry) override;
     Result<bool> erase(const Key& key) override;
-    Result<std::vector<EntrySummary>> list() const override;
-    Result<StoredEntry> read(const EntrySummary& summary) const override;
+    Result<std::vector<EntrySummary>> list() const override { return folder_.list(); }
+    Result<StoredEntry> read(const EntrySummary& summary) const override { return folder_.read(summary); }
     Result<std::unique_ptr<BuildLock>> lock(const Key& key) override;
-    StoreStatistics statistics() const override { return {hits_, misses_, damaged_, puts_}; }
-    const fs::path& folder() const override { return folder_; }
+    Result<PruneReport> prune(const PruneOptions& options) override { return prune_folder(folder_, options); }
+    Result<PruneReport> clear() override;
+    StoreStatistics statistics() const override {
+        return {hits_, misses_, damaged_, puts_, refused_, evicted_};
+    }
+    const fs::path& folder() const override { return folder_.folder(); }
 
   private:
-    fs::path path_of(const Digest& digest) const {
-        const auto name = digest.hex();
-        return entries_ / name.substr(0, 2) / (name + std::string(kEntrySuffix));
-    }
-    Result<Bytes> read_bounded(const fs::path& path) const;
+    template <class Wanted, class Decode>
+    Result<std::optional<Wanted>> look(const Key& key, const Decode& decode);
+    void refuse(const Key& key, const Error& error);
     void set_aside(const fs::path& path, const Error& error);
+    void evict_after_put(const Digest& put, std::uint64_t bytes);
+    void evict(const Digest& put);
 
-    // Constant after construction.
-    const fs::path folder_;
-    const fs::path entries_;
+    EntryFolder folder_;
+    const std::uint64_t max_bytes_;  // constant after construction
 
     std::atomic<std::uint64_t> hits_{0};
     std::atomic<std::uint64_t> misses_{0};
     std::atomic<std::uint64_t> damaged_{0};
     std::atomic<std::uint64_t> puts_{0};
+    std::atomic<std::uint64_t> refused_{0};
+    std::atomic<std::uint64_t> evicted_{0};
+    // Bytes put since the store's size was looked at, and how many may be put before it is again.
+    std::atomic<std::uint64_t> put_since_look_{0};
+    std::atomic<std::uint64_t> allowance_{0};
 };
 
-Result<Bytes> LocalStore::read_bounded(const fs::path& path) const {
-    struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) {
-        return tl::unexpected(io_error("stat", path, errno));
+// Best effort: a store on a read-only file system has hits too.
+void mark_used(const EntryFolder::OpenEntry& entry) {
+    if (std::chrono::system_clock::now() - used_at(entry.info) > kUseGrain) {
+        const struct timespec times[] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+        static_cast<void>(::futimens(entry.fd.get(), times));
     }
-    if (S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) > kMaxEntryBytes) {
-        return fail(
-            ErrorCode::damaged, Stage::cache,
-            fmt::format("cache entry: expected at most {} bytes, found {}", kMaxEntryBytes, info.st_size));
-    }
-    return read_file(path, Stage::cache);
 }
 
-// Verified bytes under the wrong name are as bad as damaged ones: the key must be the one that the name
-// stands for.
-Result<StoredEntry> parse_named(ByteView file, const Digest& name) {
-    auto stored = parse_entry(file);
-    if (stored && stored->key.digest() != name) {
-        return fail(ErrorCode::damaged, Stage::cache,
-                    fmt::format("cache entry: expected the key of its name, found key {}",
-                                stored->key.digest().hex()));
-    }
-    return stored;
-}
-
-Result<std::optional<Entry>> LocalStore::get(const Key& key) {
-    const auto path = path_of(key.digest());
+template <class Wanted, class Decode>
+Result<std::optional<Wanted>> LocalStore::look(const Key& key, const Decode& decode) {
+    const auto path = folder_.path_of(key.digest());
     while (true) {
-        auto file = read_bounded(path);
-        if (!file && file.error().code == ErrorCode::not_found) {
-            ++misses_;
-            return std::nullopt;
-        }
-        if (!file && file.error().code != ErrorCode::damaged) {
-            return fail(file);
-        }
-        auto stored = file ? parse_named(*file, key.digest()) : Result<StoredEntry>(fail(file));
-        if (stored && stored->key == key) {
+        auto opened = folder_.open(key.digest());
+        auto bytes = opened ? read_file(opened->fd, path, Stage::cache) : Result<Bytes>(fail(opened));
+        auto file = bytes ? verify_named(*std::move(bytes), key) : Result<EntryFile>(fail(bytes));
+        auto wanted = file ? decode(*std::move(file)) : Result<Wanted>(fail(file));
+        if (wanted) {
+            mark_used(*opened);
             ++hits_;
-            return std::move(stored->entry);
+            return std::optional<Wanted>(*std::move(wanted));
         }
-        // Somebody may have rebuilt the entry since it was read; a good one must not be moved away for the
-        // bad one's faults.
-        if (file) {
-            const auto again = read_bounded(path);
-            if (again && *again != *file) {
-                continue;
-            }
-            if (!again && again.error().code == ErrorCode::not_found) {  // moved away by another reader
+        switch (wanted.error().code) {
+            case ErrorCode::not_found:
                 ++misses_;
-                return std::nullopt;
-            }
+                return std::optional<Wanted>();
+            case ErrorCode::environment:
+                refuse(key, wanted.error());
+                ++refused_;
+                ++misses_;
+                return std::optional<Wanted>();
+            case ErrorCode::damaged:
+                break;
+            default:
+                return fail(wanted);
         }
-        set_aside(path, stored.error());
+        // Somebody may have rebuilt the entry since it was read, or moved it away; a good one must not be
+        // moved away for the bad one's faults. While ours is open, no other file has its number.
+        struct stat named {};
+        const bool is_named = ::lstat(path.c_str(), &named) == 0;
+        if (opened && !is_named && errno == ENOENT) {
+            ++misses_;
+            return std::optional<Wanted>();
+        }
+        if (opened && is_named && named.st_ino != opened->info.st_ino) {
+            continue;
+        }
+        set_aside(path, wanted.error());
         ++damaged_;
         ++misses_;
-        return std::nullopt;
+        return std::optional<Wanted>();
+    }
+}
+
+// A put replaces it: the folder is ours, whoever owns the file.
+void LocalStore::refuse(const Key& key, const Error& error) {
+    const auto path = folder_.path_of(key.digest()).string();
+    if (folder_.is_news(path + error.message)) {
+        log::event(log::Level::warning, "refuse", {{"path", path}, {"reason", error.message}});
     }
 }
 
 void LocalStore::set_aside(const fs::path& path, const Error& error) {
-    const auto folder = folder_ / "damaged";
+    const auto folder = folder_.folder() / "damaged";
     const auto aside = folder / path.filename();
     const auto made = make_folder(folder);
-    if (made && ::rename(path.c_str(), aside.c_str()) == 0) {
-        log::warning("{}: {}; moved to {}", path.string(), error.message, aside.string());
-    } else {
-        log::warning("{}: {}; could not be moved to {}", path.string(), error.message, aside.string());
+    const bool moved = made && ::rename(path.c_str(), aside.c_str()) == 0;
+    log::event(log::Level::warning, "damaged",
+               {{"path", path.string()},
+                {"reason", error.message},
+                {"outcome", moved ? fmt::format("moved to {}", aside.string())
+                                  : fmt::format("could not be moved to {}", aside.string())}});
+}
+
+Result<std::optional<StoredEntry>> LocalStore::find_by_request(const Digest& request) {
+    auto found = folder_.find_by_request(request);
+    if (found && *found) {
+        if (const auto opened = folder_.open((*found)->key.digest())) {
+            mark_used(*opened);
+        }
     }
+    if (found) {
+        ++(*found ? hits_ : misses_);
+    }
+    return found;
 }
 
 Result<void> LocalStore::put(const Key& key, const Entry& entry) {
@@ -207,10 +205,10 @@ Result<void> LocalStore::put(const Key& key, const Entry& entry) {
     if (!file) {
         return fail(file);
     }
-    const auto path = path_of(key.digest());
-    // The folder may be wiped between the two steps; once more is enough unless somebody keeps wiping.
+    const auto path = folder_.path_of(key.digest());
+    // The folder may be wiped between the two steps.
     Result<void> published;
-    for (int attempt = 0; attempt < 2; ++attempt) {
+    for (int attempt = 0; attempt < kPutAttempts; ++attempt) {
         if (auto made = make_folder(path.parent_path()); !made) {
             return made;
         }
@@ -221,12 +219,67 @@ Result<void> LocalStore::put(const Key& key, const Entry& entry) {
     }
     if (published) {
         ++puts_;
+        evict_after_put(key.digest(), file->size());
     }
     return published;
 }
 
+// Listing the whole store at every put would cost more than the put. So it is listed only when the last
+// listing's room may be used up; and before the first listing, when the one group just put into, a 256th of
+// the store, is that heavy that the store may be half full.
+void LocalStore::evict_after_put(const Digest& put, std::uint64_t bytes) {
+    if (max_bytes_ == 0 || (put_since_look_ += bytes) <= allowance_) {
+        return;
+    }
+    put_since_look_ = 0;
+    if (bytes_of_group(folder_, put) <= max_bytes_ / 2 / kGroups) {
+        allowance_ = max_bytes_ / kShareOfRoom / kGroups;
+        return;
+    }
+    evict(put);
+}
+
+void LocalStore::evict(const Digest& put) {
+    std::uint64_t total = 0;
+    const auto entries = folder_.list();
+    for (const auto& entry : entries ? *entries : std::vector<EntrySummary>()) {
+        total += entry.bytes;
+    }
+    if (total <= max_bytes_) {
+        allowance_ = (max_bytes_ - total) / kShareOfRoom;
+        return;
+    }
+    const auto lock_path = folder_.folder() / kEvictLock;
+    const auto made = make_folder(lock_path.parent_path());
+    const auto alone = made ? take_lock(lock_path, Wait::no) : tl::unexpected(made.error());
+    if (alone && *alone == nullptr) {
+        return;  // somebody else is at it
+    }
+    const auto report = prune_folder(folder_, {.max_bytes = max_bytes_ / kEvictOf * kEvictTo}, put);
+    if (!report) {
+        log::warning("{}: nothing evicted", report.error().message);
+        return;
+    }
+    evicted_ += report->removed.size();
+    allowance_ = (max_bytes_ - std::min(max_bytes_, report->kept_bytes)) / kShareOfRoom;
+    log::event(log::Level::info, "evict",
+               {{"folder", folder_.folder().string()},
+                {"entries", report->removed.size()},
+                {"bytes", report->bytes},
+                {"kept_bytes", report->kept_bytes},
+                {"limit", max_bytes_}});
+}
+
+Result<PruneReport> LocalStore::clear() {
+    auto report = prune_folder(folder_, {.max_bytes = 0});
+    if (report) {
+        remove_empty_folders(folder_);
+    }
+    return report;
+}
+
 Result<bool> LocalStore::erase(const Key& key) {
-    const auto path = path_of(key.digest());
+    const auto path = folder_.path_of(key.digest());
     if (::unlink(path.c_str()) == 0) {
         return true;
     }
@@ -236,56 +289,13 @@ Result<bool> LocalStore::erase(const Key& key) {
     return tl::unexpected(io_error("remove", path, errno));
 }
 
-Result<std::vector<EntrySummary>> LocalStore::list() const {
-    auto groups = names_in(entries_);
-    if (!groups) {
-        return fail(groups);
-    }
-    std::vector<EntrySummary> summaries;
-    for (const auto& group : *groups) {
-        std::error_code unknown;
-        if (group.size() != 2 || (!fs::is_directory(entries_ / group, unknown) && !unknown)) {
-            continue;  // nothing of ours
-        }
-        const auto names = names_in(entries_ / group);
-        if (!names) {  // one group is no reason to hide the others
-            log::warning("{}: its entries are not listed", names.error().message);
-            continue;
-        }
-        for (const auto& name : *names) {
-            if (name.size() < kEntrySuffix.size() || !name.ends_with(kEntrySuffix)) {
-                continue;
-            }
-            const auto digest =
-                Digest::from_hex(std::string_view(name).substr(0, name.size() - kEntrySuffix.size()));
-            struct stat info {};
-            const auto path = entries_ / group / name;
-            // Only what get() could find: in the right group, and still there.
-            if (digest && path == path_of(*digest) && ::stat(path.c_str(), &info) == 0) {
-                summaries.push_back({*digest, path, static_cast<std::uint64_t>(info.st_size)});
-            }
-        }
-    }
-    std::ranges::sort(summaries, {}, &EntrySummary::key);
-    return summaries;
-}
-
-Result<StoredEntry> LocalStore::read(const EntrySummary& summary) const {
-    const auto file = read_bounded(summary.path);
-    auto stored = file ? parse_named(*file, summary.key) : Result<StoredEntry>(tl::unexpected(file.error()));
-    if (!stored && stored.error().code == ErrorCode::damaged) {
-        stored.error().message = fmt::format("{}: {}", summary.path.string(), stored.error().message);
-    }
-    return stored;
-}
-
 Result<std::unique_ptr<BuildLock>> LocalStore::lock(const Key& key) {
-    const auto folder = folder_ / "locks";
+    const auto folder = folder_.folder() / "locks";
     while (true) {
         if (auto made = make_folder(folder); !made) {
             return fail(made);
         }
-        auto lock = take_lock(folder / (key.digest().hex() + ".lock"));
+        auto lock = take_lock(folder / (key.digest().hex() + ".lock"), Wait::for_ever);
         if (lock || lock.error().code != ErrorCode::not_found) {
             return lock;
         }
@@ -303,27 +313,24 @@ std::optional<fs::path> absolute_from_environment(const char* name) {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> Store::open(const fs::path& folder) {
-    if (folder.empty()) {
-        return fail(ErrorCode::environment, Stage::cache,
-                    "cache folder: expected a path, found an empty one");
+Result<std::unique_ptr<Store>> Store::open(const fs::path& folder, const StoreOptions& options) {
+    auto absolute = absolute_folder(folder);
+    if (!absolute) {
+        return fail(absolute);
     }
-    std::error_code error;
-    auto absolute = fs::absolute(folder, error).lexically_normal();
-    if (error) {
-        return tl::unexpected(io_error("find", folder, error.value()));
+    if (options.create) {
+        if (auto made = make_folder(*absolute); !made) {
+            made.error().code = ErrorCode::environment;
+            return fail(made);
+        }
     }
-    if (!absolute.has_filename()) {
-        absolute = absolute.parent_path();  // "cache/"
+    if (auto opened = open_trusted_folder(*absolute, Owners::user); !opened) {
+        if (options.create || opened.error().code != ErrorCode::not_found) {
+            opened.error().code = ErrorCode::environment;
+        }
+        return fail(opened);
     }
-    if (auto made = make_folder(absolute); !made) {
-        made.error().code = ErrorCode::environment;
-        return fail(made);
-    }
-    if (auto checked = check_private(absolute); !checked) {
-        return fail(checked);
-    }
-    return std::make_unique<LocalStore>(std::move(absolute));
+    return std::make_unique<LocalStore>(*std::move(absolute), options);
 }
 
 Result<fs::path> default_store_folder() {

@@ -8,20 +8,33 @@
 //     every byte is covered by a digest that was checked.
 //  3. A damaged entry is a miss: it is reported, moved to the folder "damaged", and can be put again.
 //  4. Readers take no lock. Nothing in an entry or a file name depends on where the store lies.
+//  5. Removing an entry (erase, prune, eviction) is one unlink: who has it open reads on, everybody else
+//     misses and builds. Removing a temporary file or a lock file happens under that file's own lock, so
+//     that never a live writer's or holder's is taken.
 //
 // Layout, every folder 0700, every file 0600 (v1 is kEntryVersion; DIGEST is Key::digest() in hexadecimal, DI
 // its first two digits):
 //
 //   FOLDER/v1/DI/DIGEST.entry         one entry, as entry.hpp says
-//   FOLDER/v1/DI/DIGEST.entry.*.tmp   being written, or left by a writer that was killed: nobody reads it
+//                                     Its time of modification is that of its last use: set by put, and by
+//                                     a hit where it is older than an hour. Not the time of access, which a
+//                                     backup sets too, and which mounts with noatime leave alone. Not at
+//                                     every hit: order matters over days, and an engine that starts would
+//                                     write an inode for each kernel. Best effort: a hit needs no right to
+//                                     write
+//   FOLDER/v1/DI/DIGEST.entry.*.tmp   being written, or left by a writer that was killed: nobody reads it;
+//                                     publish_file() says how the two are told apart
 //   FOLDER/locks/DIGEST.lock          empty; the kernel's lock on it is the build lock. Nothing is ever
 //                                     written into it
+//   FOLDER/locks/evict.lock           held by whoever evicts, so that not every writer does at once
 //   FOLDER/damaged/DIGEST.entry       the last damaged file found under that name
 // clang-format on
 //
-// The folder may be wiped while stores are open on it: what is needed is made again.
+// The folder may be wiped while stores are open on it: what is needed is made again. Other folders vN are
+// those of other versions of kiln; nothing here touches them, or any file of another name.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -31,23 +44,37 @@
 #include "base/error.hpp"
 #include "cache/entry.hpp"
 #include "cache/key.hpp"
+#include "cache/layer.hpp"
 
 namespace kiln::cache {
 
-// Of one Store object, since it was opened.
-struct StoreStatistics {
-    std::uint64_t hits = 0;
-    std::uint64_t misses = 0;  // damaged entries included
-    std::uint64_t damaged = 0;
-    std::uint64_t puts = 0;  // that succeeded
-
-    friend bool operator==(const StoreStatistics&, const StoreStatistics&) = default;
+struct StoreOptions {
+    // Bound of the entries' bytes, together; 0: none. A put that goes over it evicts what was used least
+    // recently, down to seven eighths of the bound. The bound is kept on the average, not at every instant:
+    // what other processes put at the same moment may go over it until one of them looks, and the entry just
+    // put always stays, were it larger than the bound.
+    std::uint64_t max_bytes = 0;
+    // Otherwise a folder that does not exist is not_found.
+    bool create = true;
 };
 
-struct EntrySummary {
-    Digest key;
-    std::filesystem::path path;
-    std::uint64_t bytes = 0;  // of the file
+struct PruneOptions {
+    std::optional<std::uint64_t> max_bytes =
+        std::nullopt;  // the least recently used entries go until the rest fits
+    std::optional<std::chrono::seconds> max_age = std::nullopt;  // entries not used for longer go
+    bool dry_run = false;                                        // report, and remove nothing
+};
+
+// What went, or with dry_run would go.
+struct PruneReport {
+    std::vector<EntrySummary> removed;  // entries, the least recently used first
+    std::uint64_t temporaries = 0;      // left by writers that were killed
+    std::uint64_t locks = 0;            // files of locks that nobody holds
+    std::uint64_t damaged = 0;          // files that had been set aside
+    std::uint64_t bytes = 0;            // of all that
+    std::uint64_t kept_entries = 0;
+    std::uint64_t kept_bytes = 0;
+    std::vector<Error> faults;  // what the system refused to remove or to list; the rest was done
 };
 
 // Held while one process or thread builds the entry of one key. Released by the destructor, and by the kernel
@@ -61,16 +88,13 @@ class BuildLock {
 };
 
 // Thread safe; any number of processes may share the folder.
-class Store {
+class Store : public Layer {
   public:
     // Creates the folder and its parents (0700) where they do not exist; a relative path is taken from the
     // working folder of now. `environment` when the folder can not be made, belongs to another user, or can
     // be written by group or others: the code in it will run with this user's rights.
-    [[nodiscard]] static Result<std::unique_ptr<Store>> open(const std::filesystem::path& folder);
-    virtual ~Store() = default;
-
-    // The entry, or nothing. An error only when the operating system refuses to read what is there.
-    [[nodiscard]] virtual Result<std::optional<Entry>> get(const Key& key) = 0;
+    [[nodiscard]] static Result<std::unique_ptr<Store>> open(const std::filesystem::path& folder,
+                                                             const StoreOptions& options = {});
 
     // Replaces what is there. When it returns without an error, the entry outlives a power cut.
     [[nodiscard]] virtual Result<void> put(const Key& key, const Entry& entry) = 0;
@@ -78,22 +102,20 @@ class Store {
     // True when there was one.
     [[nodiscard]] virtual Result<bool> erase(const Key& key) = 0;
 
-    // By ascending key. Files are not opened: a damaged one is listed like any other. A folder of entries
-    // that can not be read is left out, with a warning; the store's own is an error.
-    [[nodiscard]] virtual Result<std::vector<EntrySummary>> list() const = 0;
-
-    // Reads and verifies one listed entry, for `kiln ls` and `kiln show`: the key document comes with it.
-    // `damaged` when it does not verify, `not_found` when it has gone since. Moves nothing and counts
-    // nothing.
-    [[nodiscard]] virtual Result<StoredEntry> read(const EntrySummary& summary) const = 0;
-
     // Blocks until no other thread or process holds this key's lock; never ask twice in one thread. The
     // caller looks again with get() before it builds: one compile per key follows from that. Where the file
     // system knows no locks, returns an empty lock at once (two compiles rather than an endless wait).
     [[nodiscard]] virtual Result<std::unique_ptr<BuildLock>> lock(const Key& key) = 0;
 
-    [[nodiscard]] virtual StoreStatistics statistics() const = 0;
-    [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;  // absolute
+    // Removes entries by size and age, then what was left over: stale temporary files, the files of locks
+    // that nobody holds, damaged files. Safe beside anything that other threads and processes do meanwhile;
+    // an entry that is used between being looked at and being removed stays. An error when the store's own
+    // folder can not be listed.
+    [[nodiscard]] virtual Result<PruneReport> prune(const PruneOptions& options) = 0;
+
+    // All entries and all that prune() sweeps, then the folders that are empty by it, but FOLDER itself. What
+    // is being written or built meanwhile stays.
+    [[nodiscard]] virtual Result<PruneReport> clear() = 0;
 };
 
 // KILN_CACHE_DIR is the caller's to read; this is the default: $XDG_CACHE_HOME/kiln, else $HOME/.cache/kiln.

@@ -13,7 +13,6 @@
 
 #include <cerrno>
 #include <cstdarg>
-#include <cstring>
 
 #include "base/log.hpp"
 #include "tests/cache/support.hpp"
@@ -31,7 +30,7 @@ Fault armed = Fault::none;
 int steps_left = 0;               // before the fault
 int error_number = 0;             // of Fault::error
 int flock_error = 0;              // what every flock() fails with
-const char* vanishing = nullptr;  // the file that somebody else moves away as soon as it is opened
+const char* vanishing = nullptr;  // the file that somebody else moves away as soon as it is opened there
 
 // True when the step that calls it must fail; never returns when the process is to die there.
 bool fails_here() {
@@ -64,9 +63,17 @@ int open(const char* path, int flags, ...) {
     if ((flags & O_CREAT) != 0 && fails_here()) {
         return -1;
     }
-    const auto fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
-    if (vanishing != nullptr && std::strcmp(path, vanishing) == 0) {
-        ::unlink(path);
+    return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+int openat(int folder, const char* name, int flags, ...) {
+    std::va_list arguments;
+    va_start(arguments, flags);
+    const int mode = (flags & O_CREAT) != 0 ? va_arg(arguments, int) : 0;
+    va_end(arguments);
+    const auto fd = static_cast<int>(::syscall(SYS_openat, folder, name, flags, mode));
+    if (vanishing != nullptr && fs::path(vanishing).filename() == name) {
+        ::unlink(vanishing);
     }
     return fd;
 }

@@ -77,7 +77,11 @@ inline std::string read_text(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline void write_text(const std::filesystem::path& path, const std::string& text) {
+inline void write_text(const std::filesystem::path& path, const std::string& text,
+                       bool make_folders = false) {
+    if (make_folders) {
+        std::filesystem::create_directories(path.parent_path());
+    }
     std::ofstream out(path, std::ios::binary | std::ios::trunc);
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
     REQUIRE(out.good());

@@ -1,0 +1,23 @@
+// The kernel's lock on an open file: gone when its holder closes the file or dies.
+//
+// flock() belongs to the open file, not to the process: two threads that each open the file exclude each
+// other, and a child that was forked while it was held holds it too until it closes or executes.
+#pragma once
+
+#include "base/file.hpp"
+
+namespace kiln {
+
+enum class Wait { for_ever, no };
+
+enum class LockOutcome {
+    held,
+    busy,         // somebody else holds it; only with Wait::no
+    unsupported,  // the file system knows no locks, or the kernel has none left
+    failed,       // errno says why
+};
+
+// An exclusive lock, taken up again after a signal.
+[[nodiscard]] LockOutcome lock_file(const UniqueFd& fd, Wait wait);
+
+}  // namespace kiln
