@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/operators/linear_derivation.hpp"
 #include "runtime/operators/linear_template.hpp"
 #include "runtime/operators/operator.hpp"
 
@@ -85,6 +86,16 @@ class Linear final : public Operator {
     TypedProblem typed(const Problem& problem) const override {
         return LinearProblem{std::get<std::int64_t>(problem.find("n")->second),
                              std::get<std::int64_t>(problem.find("k")->second)};
+    }
+
+    Result<std::vector<Bucket>> derive(const Problem& problem, const tables::Target& target) const override {
+        if (target.processor != "gfx950") {
+            return fail(ErrorCode::not_found, Stage::table,
+                        fmt::format("linear: expected a processor that constants are derived for, gfx950, "
+                                    "found {}",
+                                    target.text()));
+        }
+        return derive_linear_small_m(problem);
     }
 };
 

@@ -166,17 +166,28 @@ bool matches(const Problem& filter, const Problem& problem) {
     });
 }
 
-std::string format_problem(const Operator& op, const Problem& problem) {
-    std::vector<std::string> words;
+Problem essential(const Operator& op, const Problem& problem) {
+    Problem result = problem;
     for (const Field& field : op.fields()) {
-        const auto found = problem.find(field.name);
-        if (found == problem.end()) {
+        const auto found = result.find(field.name);
+        if (found == result.end()) {
             continue;
         }
         const bool is_default = field.is_word()
                                     ? to_text(found->second) == field.words.front()
                                     : field.default_number == std::get<std::int64_t>(found->second);
-        if (!is_default) {
+        if (is_default) {
+            result.erase(found);
+        }
+    }
+    return result;
+}
+
+std::string format_problem(const Operator& op, const Problem& problem) {
+    const Problem shown = essential(op, problem);
+    std::vector<std::string> words;
+    for (const Field& field : op.fields()) {
+        if (const auto found = shown.find(field.name); found != shown.end()) {
             words.push_back(fmt::format("{}={}", field.name, to_text(found->second)));
         }
     }

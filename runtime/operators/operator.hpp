@@ -88,6 +88,11 @@ class Operator {
     // problem that complete() accepted.
     [[nodiscard]] virtual Answer<void> judge(const Problem& problem) const = 0;
     [[nodiscard]] virtual TypedProblem typed(const Problem& problem) const = 0;
+    // Buckets for a problem that no table has, by the operator's rule for the target's processor; check_row()
+    // accepts them. not_found where there is no rule for the processor, bad_input where it finds no legal
+    // constants. Requires a problem that judge() accepts.
+    [[nodiscard]] virtual Result<std::vector<Bucket>> derive(const Problem& problem,
+                                                             const tables::Target& target) const = 0;
 
     [[nodiscard]] const Template* find_template(std::string_view id) const;
 };
@@ -107,6 +112,8 @@ class Operator {
 [[nodiscard]] Result<Problem> parse_filter(const Operator& op, std::span<const std::string> words);
 // True when every field of the filter has the problem's value.
 [[nodiscard]] bool matches(const Problem& filter, const Problem& problem);
+// The problem without the fields that have their default: what a person writes.
+[[nodiscard]] Problem essential(const Operator& op, const Problem& problem);
 // "n=4608 k=4096": required fields, and those that differ from their default, in the order of fields().
 [[nodiscard]] std::string format_problem(const Operator& op, const Problem& problem);
 

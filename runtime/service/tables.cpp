@@ -1,5 +1,6 @@
 #include "runtime/service/tables.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -32,25 +33,14 @@ class RowJudge {
 
     std::vector<RowFault> operator()(tables::Row& row) {
         auto faults = operators::check_row(row);
-        if (!faults.empty() || (only_carried_ && row.layer == tables::LayerKind::shipped)) {
+        if (only_carried_ && row.layer == tables::LayerKind::shipped) {
             return faults;
         }
-        bool served = true;
-        for (std::size_t i = 0; i < row.buckets.size(); ++i) {
-            const auto& known = look_up(row.buckets[i].template_id, row.target);
-            served = served && known.exists;
-            if (!known.problem.empty()) {
-                faults.push_back({fmt::format("/buckets/{}/template", i),
-                                  fmt::format("a template that can be specialised for {}", row.target.text()),
-                                  known.problem, RowFault::At::value, RowFault::Severity::fault});
-            }
-        }
-        if (auto fault = tables::judge_target(row.target, served)) {
+        if (auto fault = tables::judge_target(row.target, has_any_template(row))) {
             faults.push_back({"/target", std::move(fault->expected), std::move(fault->found)});
-        } else if (!served) {
-            faults.push_back({"/target", "a processor that this kiln has the row's templates for",
-                              fmt::format("{}: the row serves nothing here", row.target.processor),
-                              RowFault::At::value, RowFault::Severity::warning});
+        }
+        if (faults.empty()) {
+            judge_templates(row, faults);
         }
         return faults;
     }
@@ -60,6 +50,31 @@ class RowJudge {
         bool exists = false;
         std::string problem;  // why it can not be read, else empty
     };
+
+    [[nodiscard]] bool has_any_template(const tables::Row& row) const {
+        const operators::Operator* op = operators::find_operator(row.operator_name);
+        return op != nullptr && std::ranges::any_of(op->templates(), [&](const operators::Template* known) {
+                   return sources_.has(known->id(), row.target);
+               });
+    }
+
+    void judge_templates(const tables::Row& row, std::vector<RowFault>& faults) {
+        bool served = true;
+        for (std::size_t i = 0; i < row.buckets.size(); ++i) {
+            const auto& known = look_up(row.buckets[i].template_id, row.target);
+            served = served && known.exists;
+            if (!known.problem.empty()) {
+                faults.push_back({fmt::format("/buckets/{}/template", i),
+                                  fmt::format("a template that can be specialised for {}", row.target.text()),
+                                  known.problem});
+            }
+        }
+        if (!served) {
+            faults.push_back({"/target", "a processor that this kiln has the row's templates for",
+                              fmt::format("{}: the row serves nothing here", row.target.processor),
+                              RowFault::At::value, RowFault::Severity::warning});
+        }
+    }
 
     const Known& look_up(const std::string& template_id, const tables::Target& target) {
         const auto path = operators::template_path(template_id, target);

@@ -23,6 +23,11 @@ std::string number(std::int64_t value) {
     return fmt::format("{}", value);
 }
 
+std::string provenance_text(const Provenance& provenance) {
+    return object(nlohmann::ordered_json::parse(provenance.document).items(),
+                  [](const auto& value) { return value.dump(); });
+}
+
 std::string field(const FieldValue& value) {
     const auto* text = std::get_if<std::string>(&value);
     return text != nullptr ? quoted(*text) : number(std::get<std::int64_t>(value));
@@ -47,7 +52,7 @@ std::string row_text(const Row& row) {
         "      \"provenance\": {}\n"
         "    }}",
         quoted(row.operator_name), object(row.problem, field), quoted(row.target.text()), buckets,
-        row.provenance.document);
+        provenance_text(row.provenance));
 }
 
 }  // namespace

@@ -30,6 +30,9 @@ std::vector<std::string> clean_environment(const std::map<std::string, std::stri
     std::vector<std::string> result;
     for (char** variable = environ; *variable != nullptr; ++variable) {
         const std::string text = *variable;
+        if (added.contains(text.substr(0, text.find('=')))) {
+            continue;
+        }
         if (!text.starts_with("KILN_") || text.starts_with("KILN_ROCM_PREFIX=")) {
             result.push_back(text);
         }

@@ -6,15 +6,21 @@
 
 namespace kiln::cli {
 
-Result<std::unique_ptr<service::Service>> open_service(const CommonOptions& common,
-                                                       service::Overrides overrides) {
+Result<service::Settings> read_settings(const CommonOptions& common, service::Overrides overrides) {
     if (!common.device.empty()) {
         overrides.device = common.device;
     }
     if (!common.cache_dir.empty()) {
         overrides.cache_dir = common.cache_dir;
     }
-    return service::Service::open(overrides);
+    return service::read_settings(overrides, service::process_environment());
+}
+
+Result<std::unique_ptr<service::Service>> open_service(const CommonOptions& common,
+                                                       service::Overrides overrides) {
+    auto settings = read_settings(common, std::move(overrides));
+    return settings ? service::Service::open(std::move(*settings))
+                    : Result<std::unique_ptr<service::Service>>(fail(settings));
 }
 
 ExitCode exit_code_of(const Error& error) {

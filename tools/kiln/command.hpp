@@ -40,11 +40,16 @@ struct Invocation {
 // Each adds one command, with its options, to the program. `invocation` outlives the parse and the run.
 void add_warm(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);
+void add_check_table(CLI::App& app, Invocation& invocation);
+void add_suggest(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_show(CLI::App& app, Invocation& invocation);
 void add_ls(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 
+// What the common options and the environment say; `overrides` carries what the command adds.
+[[nodiscard]] Result<service::Settings> read_settings(const CommonOptions& common,
+                                                      service::Overrides overrides = {});
 // The service as the common options and the environment have it; `overrides` carries what the command adds.
 [[nodiscard]] Result<std::unique_ptr<service::Service>> open_service(const CommonOptions& common,
                                                                      service::Overrides overrides = {});

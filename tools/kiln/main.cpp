@@ -73,6 +73,8 @@ int main(int argc, char** argv) {
     kiln::cli::add_warm(app, invocation);
     kiln::cli::add_verify(app, invocation);
     kiln::cli::add_explain(app, invocation);
+    kiln::cli::add_check_table(app, invocation);
+    kiln::cli::add_suggest(app, invocation);
     kiln::cli::add_show(app, invocation);
     kiln::cli::add_ls(app, invocation);
     kiln::cli::add_doctor(app, invocation);

@@ -1,0 +1,119 @@
+#include "runtime/operators/linear_derivation.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "runtime/operators/linear_template.hpp"
+
+namespace kiln::operators {
+
+namespace {
+
+constexpr std::int64_t kTile = 16;
+constexpr std::int64_t kBlock = 128;
+constexpr std::int64_t kMaxTilesN = 8;
+constexpr std::int64_t kMaxWaves = 16;
+constexpr std::int64_t kComputeUnits = 256;
+constexpr std::int64_t kFewestWorkGroups = kComputeUnits / 2;
+constexpr std::int64_t kWavesToFill = 8;  // two for each SIMD of a compute unit
+constexpr std::int64_t kBucketEnds[] = {4, 8, 16, 32};
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
+
+struct Choice {
+    std::int64_t max_m = 0, tiles_n = 0, waves = 0, lane_rows = 0, blocks_ahead = 0;
+
+    [[nodiscard]] Bucket bucket() const {
+        return {max_m,
+                std::string(linear_small_m().id()),
+                {{"tiles_n", tiles_n},
+                 {"waves", waves},
+                 {"lane_rows", lane_rows},
+                 {"blocks_ahead", blocks_ahead}}};
+    }
+};
+
+// The registers that the compiler is known to give without a spill (4. of the header).
+std::int64_t register_limit(std::int64_t rounds) {
+    return rounds == 1 ? 112 : rounds == 2 ? 96 : 92;
+}
+
+bool fits(const Problem& problem, const Choice& choice, std::int64_t blocks) {
+    const std::int64_t tiles_m = ceil_div(choice.max_m, kTile);
+    const std::int64_t registers = choice.blocks_ahead * (8 * choice.tiles_n + tiles_m * choice.lane_rows) +
+                                   4 * choice.tiles_n * tiles_m;
+    return registers <= register_limit(blocks / choice.waves / choice.blocks_ahead) &&
+           linear_small_m().check(problem, choice.bucket()).empty();
+}
+
+// The best waves and blocks_ahead for the rest of the choice; nothing when none fits.
+std::optional<Choice> split_k(const Problem& problem, Choice choice, std::int64_t blocks) {
+    std::optional<Choice> best;
+    const auto rank = [](const Choice& c) {
+        return std::tuple(c.waves * c.blocks_ahead, std::min(c.waves, kWavesToFill), -c.waves);
+    };
+    for (choice.waves = 1; choice.waves <= kMaxWaves; ++choice.waves) {
+        if (blocks % choice.waves != 0) {
+            continue;
+        }
+        const std::int64_t per_wave = blocks / choice.waves;
+        // More than this many never fit the registers: each takes at least 12.
+        for (choice.blocks_ahead = 1; choice.blocks_ahead <= std::min<std::int64_t>(per_wave, 10);
+             ++choice.blocks_ahead) {
+            if (per_wave % choice.blocks_ahead == 0 && (!best || rank(choice) > rank(*best)) &&
+                fits(problem, choice, blocks)) {
+                best = choice;
+            }
+        }
+    }
+    return best;
+}
+
+std::optional<Choice> choose(const Problem& problem, std::int64_t max_m) {
+    const auto [n, k] = std::get<LinearProblem>(linear().typed(problem));
+    const std::int64_t tiles = n / kTile;
+    std::optional<Choice> best;
+    std::int64_t best_share = 0;
+    for (std::int64_t tiles_n = 1; tiles_n <= kMaxTilesN; ++tiles_n) {
+        const std::int64_t work_groups = tiles / tiles_n;
+        if (tiles % tiles_n != 0 || work_groups < std::min(tiles, kFewestWorkGroups)) {
+            continue;
+        }
+        const std::int64_t share = ceil_div(work_groups, kComputeUnits);
+        if (best && share >= best_share) {
+            continue;
+        }
+        const std::int64_t lane_rows = std::min(max_m, kTile);
+        if (auto choice = split_k(problem, {max_m, tiles_n, 0, lane_rows, 0}, k / kBlock)) {
+            best = choice;
+            best_share = share;
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+Result<std::vector<Bucket>> derive_linear_small_m(const Problem& problem) {
+    std::vector<Bucket> buckets;
+    for (const std::int64_t max_m : kBucketEnds) {
+        const std::optional<Choice> choice = choose(problem, max_m);
+        if (!choice) {
+            return fail(
+                ErrorCode::bad_input, Stage::table,
+                fmt::format("{} {}: no constants of {} serve it up to M = {}: its weights are reached by "
+                            "32-bit offsets",
+                            linear().name(), format_problem(linear(), problem), linear_small_m().id(),
+                            max_m));
+        }
+        buckets.push_back(choice->bucket());
+    }
+    return buckets;
+}
+
+}  // namespace kiln::operators

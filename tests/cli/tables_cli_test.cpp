@@ -1,0 +1,203 @@
+// The commands about shape tables, as their users meet them.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "run_kiln.hpp"
+
+using kiln::test::run_kiln;
+using kiln::test::TemporaryFolder;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Machine {
+    TemporaryFolder folder;
+    std::map<std::string, std::string> environment = {
+        {"KILN_CACHE_DIR", (folder.path() / "cache").string()},
+        {"KILN_DEVICE", "sim"},
+        {"XDG_CONFIG_HOME", (folder.path() / "config").string()}};
+
+    std::string path(const std::string& name) const { return (folder.path() / name).string(); }
+    std::string write(const std::string& name, const std::string& text) const {
+        fs::create_directories((folder.path() / name).parent_path());
+        std::ofstream(path(name)) << text;
+        return path(name);
+    }
+    kiln::test::Outcome run(const std::vector<std::string>& arguments) const {
+        return run_kiln(arguments, environment);
+    }
+};
+
+std::string table(const std::string& target, const std::string& constants) {
+    return R"({"schema": 1, "rows": [
+  {"operator": "linear", "problem": {"n": 16, "k": 128}, "target": ")" +
+           target + R"(",
+   "buckets": [{"max_m": 16, "template": "linear/small_m", "constants": )" +
+           constants + R"(}],
+   "provenance": {"kind": "untuned"}}]})";
+}
+
+const std::string kSound = R"({"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1})";
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Machine, "CheckTableListsEveryFaultWithItsPlace") {
+    const auto first = write("first.json", table("gfx95o", R"({"tiles_n": 3, "waves": 1, "lane_rows": 16})"));
+    const auto second = write("second.json", "{\"schema\": 1, \"rows\": [}");
+    const auto spoken = run({"check-table", first, second, path("none.json")});
+    CHECK(spoken.exit_code == 2);
+    CHECK(contains(
+        spoken.out,
+        first + ":3:73: /rows/0/buckets/0/constants: expected the constant blocks_ahead, found none"));
+    CHECK(
+        contains(spoken.out,
+                 first + ":2:68: /rows/0/target: expected a processor that there is; the nearest is gfx950"));
+    CHECK(contains(spoken.out, second + ":1:24: "));
+    CHECK(contains(spoken.out, path("none.json") + ":1:1: "));
+    CHECK(contains(spoken.out, "not well: 2 files, 0 sound rows, 4 faults, 0 warnings"));
+    CHECK(spoken.err.empty());
+
+    const auto outcome = run({"check-table", "--json", first, second, path("none.json")});
+    CHECK(outcome.exit_code == 2);
+    const auto document = outcome.json();
+    CHECK(document["well"] == false);
+    REQUIRE(document["faults"].size() == 4);
+    const auto& fault = document["faults"][2];
+    CHECK(fault["file"] == first);
+    CHECK(fault["line"] == 3);
+    CHECK(fault["column"] == 73);
+    CHECK(fault["pointer"] == "/rows/0/buckets/0/constants");
+    CHECK(fault["expected"] == "the constant blocks_ahead");
+    CHECK(fault["found"] == "none");
+    CHECK(document["layers"].size() == 2);
+}
+
+TEST_CASE_FIXTURE(Machine, "CheckTableWithoutATableLooksAtEveryLayer") {
+    const auto shipped = run({"check-table", "--json"});
+    CHECK(shipped.exit_code == 0);
+    CHECK(shipped.json()["well"] == true);
+    CHECK(shipped.json()["layers"].back()["layer"] == "shipped");
+
+    const auto user = write("config/kiln/shapes/mine.json", table("gfx942", kSound));
+    const auto warned = run({"check-table", "--json"});
+    CHECK(warned.exit_code == 0);
+    CHECK(warned.json()["layers"][0]["layer"] == "user");
+    CHECK(warned.json()["layers"][0]["files"][0] == user);
+    REQUIRE(warned.json()["warnings"].size() == 1);
+    CHECK(warned.json()["warnings"][0]["pointer"] == "/rows/0/target");
+
+    // The other commands refuse what this one lists, and it still does.
+    write("config/kiln/shapes/mine.json", table("gfx950", "{}"));
+    CHECK(run({"explain", "linear", "n=16", "k=128", "--m", "1"}).exit_code == 2);
+    CHECK(run({"check-table"}).exit_code == 2);
+}
+
+TEST_CASE_FIXTURE(Machine, "ExplainNamesTheFileThatWonAndWhatItHides") {
+    const auto user = write("config/kiln/shapes/mine.json", table("gfx950", kSound));
+    environment["KILN_SHAPES_PATH"] = write("named.json", table("gfx950", kSound));
+    const auto document = run({"explain", "--json", "linear", "n=16", "k=128", "--m", "1"}).json();
+    CHECK(document["row"]["file"] == path("named.json"));
+    CHECK(document["row"]["line"] == 2);
+    CHECK(document["row"]["layer"] == "named");
+    REQUIRE(document["shadowed"].size() == 1);
+    CHECK(document["shadowed"][0]["origin"] == user + ":2");
+    CHECK(document["shadowed"][0]["layer"] == "user");
+    CHECK(document["shadowed"][0]["why"] == "replaced by a stronger layer");
+    const auto spoken = run({"explain", "linear", "n=16", "k=128", "--m", "1"});
+    CHECK(contains(spoken.out, "hides      " + user + ":2 (user), for gfx950, replaced by a stronger layer"));
+}
+
+TEST_CASE_FIXTURE(Machine, "TablesThatAreNamedTakeThePlaceOfAllOthers") {
+    write("config/kiln/shapes/broken.json", "{");
+    write("tables/a.json", table("gfx950", kSound));
+    // Not even a broken table of the user's matters then, and a folder is a table's name too.
+    const auto outcome = run({"warm", "--json", path("tables") + "/"});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.json()["items"].size() == 1);
+}
+
+TEST_CASE_FIXTURE(Machine, "SuggestedTablesPassTheCheckCompileAndComputeRightly") {
+    // The smallest; K no power of two; N no multiple of 128, nor of a whole number of work-groups; primes.
+    const std::pair<int, int> problems[] = {{16, 128},    {48, 384},       {208, 1152},
+                                            {1040, 2176}, {16 * 257, 128}, {5136, 256}};
+    fs::create_directories(path("tables"));
+    for (const auto& [n, k] : problems) {
+        const auto outcome = run({"suggest", "linear", "n=" + std::to_string(n), "k=" + std::to_string(k),
+                                  "--out", path("tables/" + std::to_string(n) + ".json")});
+        INFO(outcome.err);
+        CHECK(outcome.exit_code == 0);
+    }
+    const auto checked = run({"check-table", "--json", path("tables")});
+    CHECK(checked.exit_code == 0);
+    CHECK(checked.json()["layers"][0]["rows"] == std::size(problems));
+    const auto warmed = run({"warm", "--json", path("tables")});
+    INFO(warmed.err);
+    CHECK(warmed.exit_code == 0);
+    CHECK(warmed.json()["summary"]["compiled"] == 4 * std::size(problems));
+    const auto verified = run({"verify", "--json", "--m", "1,5,16,32", path("tables")});
+    INFO(verified.err);
+    CHECK(verified.exit_code == 0);
+    CHECK(verified.json()["summary"]["passed"] == 4 * std::size(problems));
+    CHECK(verified.json()["summary"]["compiled"] == 0);
+}
+
+TEST_CASE_FIXTURE(Machine, "SuggestAndOneEditServeANewModel") {
+    const auto problem = {"linear", "n=48", "k=384"};
+    const auto explain = [&] {
+        std::vector<std::string> words = {"explain", "--json", "--m", "1"};
+        words.insert(words.end(), problem.begin(), problem.end());
+        return run(words).json();
+    };
+    CHECK(explain()["declined"]["reason"] == "shape");
+    const auto suggested = run({"suggest", "linear", "n=48", "k=384"});
+    CHECK(suggested.exit_code == 0);
+    CHECK(suggested.err.empty());
+    const auto mine = write("config/kiln/shapes/model.json", suggested.out);
+    CHECK(explain()["row"]["file"] == mine);
+    CHECK(explain()["row"]["provenance"]["kind"] == "derived");
+
+    // Served now: no row is written, and the one that serves is named.
+    const auto again = run({"suggest", "--json", "linear", "n=48", "k=384"});
+    CHECK(again.exit_code == 0);
+    CHECK(again.json()["served"] == true);
+    CHECK(again.json()["row"]["origin"] == mine + ":4");
+    const auto spoken = run({"suggest", "linear", "n=48", "k=384"});
+    CHECK(spoken.out.empty());
+    CHECK(contains(spoken.err, "is served: by " + mine + ":4 (user), for gfx950, derived"));
+    CHECK(run({"suggest", "--again", "linear", "n=48", "k=384"}).out == suggested.out);
+}
+
+TEST_CASE_FIXTURE(Machine, "SuggestSaysWhyItWritesNothing") {
+    const auto there = write("there.json", "precious");
+    const auto exists = run({"suggest", "linear", "n=48", "k=384", "--out", there});
+    CHECK(exists.exit_code == 2);
+    CHECK(contains(exists.err, "expected no file of that name, found one"));
+    std::ifstream file(there);
+    std::ostringstream text;
+    text << file.rdbuf();
+    CHECK(text.str() == "precious");
+
+    CHECK(run({"suggest", "linear", "n=48", "k=384", "--out", path("no/folder.json")}).exit_code == 3);
+    const auto processor = run({"suggest", "linear", "n=48", "k=384", "--target", "gfx942"});
+    CHECK(processor.exit_code == 2);
+    CHECK(contains(processor.err, "gfx942"));
+    const auto declined = run({"suggest", "--json", "linear", "n=50", "k=384"});
+    CHECK(declined.exit_code == 1);
+    CHECK(declined.json()["declined"]["reason"] == "dimensions");
+    CHECK(run({"suggest", "linear", "n=48"}).exit_code == 2);
+
+    const auto document =
+        run({"suggest", "--json", "linear", "n=48", "k=384", "--target", "gfx950:xnack-"}).json();
+    CHECK(document["served"] == false);
+    CHECK(document["table"]["rows"][0]["target"] == "gfx950:xnack-");
+}

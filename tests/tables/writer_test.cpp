@@ -1,0 +1,57 @@
+#include "runtime/tables/writer.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/tables/support.hpp"
+
+using namespace kiln::tables;
+
+TEST_CASE("WriterWritesWhatTheLoaderReads") {
+    Row first;
+    first.operator_name = "linear";
+    first.problem = {{"n", std::int64_t{16}}, {"name", "a \"quoted\" one\n"}};
+    first.target = *parse_target("gfx950:xnack-");
+    first.buckets = {{4, "linear/small_m", {{"tiles_n", 2}}}, {32, "linear/other", {}}};
+    first.provenance = {"derived", "why", R"({"kind":"derived","note":"why","more":[1,{"a":2}]})"};
+    Row second = first;
+    second.target = *parse_target("gfx950");
+
+    const auto loaded = load_one(to_table_text({first, second}));
+    CHECK_MESSAGE(loaded.faults.empty(), to_error(loaded.faults).message);
+    const auto rows = loaded.table.rows();
+    REQUIRE(rows.size() == 2);
+    first.problem.emplace("k", std::int64_t{64});  // the default, filled in
+    CHECK(rows[0]->operator_name == first.operator_name);
+    CHECK(rows[0]->problem == first.problem);
+    CHECK(rows[0]->target == first.target);
+    CHECK(rows[0]->buckets == first.buckets);
+    CHECK(rows[0]->provenance.note == "why");
+    CHECK(rows[0]->provenance.document == R"({"kind":"derived","more":[1,{"a":2}],"note":"why"})");
+    CHECK(rows[1]->target == second.target);
+    CHECK(load_one(to_table_text({})).faults.empty());
+}
+
+TEST_CASE("WriterKeepsTheFormOfTheShippedTables") {
+    Row row;
+    row.operator_name = "linear";
+    row.problem = {{"k", std::int64_t{128}}, {"n", std::int64_t{16}}};
+    row.target = *parse_target("gfx950");
+    row.buckets = {{4, "linear/small_m", {{"tiles_n", 1}, {"waves", 1}}}, {8, "linear/small_m", {}}};
+    row.provenance = {"untuned", "", R"({"kind":"untuned"})"};
+    CHECK(to_table_text({row}) == R"({
+  "schema": 1,
+  "rows": [
+    {
+      "operator": "linear",
+      "problem": {"k": 128, "n": 16},
+      "target": "gfx950",
+      "buckets": [
+        {"max_m": 4, "template": "linear/small_m", "constants": {"tiles_n": 1, "waves": 1}},
+        {"max_m": 8, "template": "linear/small_m", "constants": {}}
+      ],
+      "provenance": {"kind": "untuned"}
+    }
+  ]
+}
+)");
+}

@@ -1,0 +1,125 @@
+// kiln suggest: a table with a row for a problem that no table has.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "runtime/service/suggestion.hpp"
+#include "runtime/tables/writer.hpp"
+#include "tools/kiln/command.hpp"
+#include "tools/kiln/output.hpp"
+#include "tools/kiln/words.hpp"
+
+namespace kiln::cli {
+namespace {
+
+struct SuggestOptions {
+    std::vector<std::string> words;
+    std::string target;
+    std::string out;
+    bool again = false;
+};
+
+// Never writes over what is there.
+Result<void> write_new_file(const std::string& path, std::string_view text) {
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file.valid()) {
+        return errno == EEXIST ? fail(ErrorCode::bad_input, Stage::table,
+                                      fmt::format("--out {}: expected no file of that name, found one", path))
+                               : fail(ErrorCode::io, Stage::table, system_message("create", path, errno));
+    }
+    while (!text.empty()) {
+        const auto written = ::write(file.get(), text.data(), text.size());
+        if (written < 0 && errno != EINTR) {
+            const int error = errno;
+            ::unlink(path.c_str());
+            return fail(ErrorCode::io, Stage::table, system_message("write", path, error));
+        }
+        text.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+    }
+    return {};
+}
+
+ExitCode say_served(const tables::Row& row, const std::string& label, const CommonOptions& common) {
+    if (common.json) {
+        print_json({{"served", true},
+                    {"row",
+                     {{"origin", row.origin.text()},
+                      {"layer", tables::to_text(row.layer)},
+                      {"target", row.target.text()},
+                      {"provenance", Json::parse(row.provenance.document)}}}});
+    }
+    print_diagnostic(fmt::format("{} is served: by {} ({}), for {}, {} (--again writes a row all the same)",
+                                 label, row.origin.text(), tables::to_text(row.layer), row.target.text(),
+                                 row.provenance.kind));
+    return ExitCode::ok;
+}
+
+ExitCode suggest(const SuggestOptions& options, const CommonOptions& common) {
+    const auto words = only_problem(options.words);
+    if (!words) {
+        return report(words.error(), common);
+    }
+    const auto& op = *words->op;
+    const auto problem = operators::parse_problem(op, words->fields);
+    if (!problem) {
+        return report(problem.error(), common);
+    }
+    service::Overrides overrides;
+    if (!options.target.empty()) {
+        overrides.target = options.target;
+    }
+    const auto opened = open_service(common, overrides);
+    if (!opened) {
+        return report(opened.error(), common);
+    }
+    const auto& target = (*opened)->settings().target;
+    const auto label =
+        fmt::format("{} {} on {}", op.name(), operators::format_problem(op, *problem), target.text());
+    const auto found = (*opened)->table().find(op.name(), *problem, target);
+    if (found.row != nullptr && !options.again) {
+        return say_served(*found.row, label, common);
+    }
+    const auto row = service::suggest_row(op, *problem, target);
+    if (!row) {
+        return report(row.error(), common);
+    }
+    const auto text = tables::to_table_text({*row});
+    if (!options.out.empty()) {
+        if (const auto written = write_new_file(options.out, text); !written) {
+            return report(written.error(), common);
+        }
+    }
+    if (common.json) {
+        Json document = {{"served", false}, {"table", Json::parse(text)}};
+        if (!options.out.empty()) {
+            document["file"] = options.out;
+        }
+        print_json(document);
+    } else if (options.out.empty()) {
+        print("{}", text);
+    } else {
+        print("{} written: a row for {}\n", options.out, label);
+    }
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_suggest(CLI::App& app, Invocation& invocation) {
+    auto* command = app.add_subcommand("suggest", "write a table for a problem that no table has");
+    auto options = std::make_shared<SuggestOptions>();
+    command->add_option("problem", options->words, "OPERATOR key=value...")->required();
+    command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
+    command->add_option("--out", options->out, "a new file; standard output when left out");
+    command->add_flag("--again", options->again, "for a problem that is served, too");
+    command->callback([&invocation, options] {
+        invocation.run = [&invocation, options] { return suggest(*options, invocation.common); };
+    });
+}
+
+}  // namespace kiln::cli
