@@ -139,6 +139,9 @@ struct DriverConfig {
     Driver driver = Driver::automatic;
     std::filesystem::path hip_library;  // empty means: KILN_HIP_LIBRARY, else found as hip/binding.hpp says
     std::filesystem::path sim_library;  // the look-alike; empty means: found as hip/binding.hpp says
+    // Where a simulated device finds the listings that it executes; empty members mean what the environment
+    // says, as hip/sim_abi.h has it.
+    std::filesystem::path sim_cache_folder = {}, sim_worker = {};
 };
 
 // Opens every device of the chosen driver. `automatic` prefers a real GPU whose driver answers, and falls

@@ -10,7 +10,7 @@ Result<std::vector<std::shared_ptr<Device>>> open_devices(const DriverConfig& co
     }
     std::vector<std::shared_ptr<Device>> devices;
     for (int ordinal = 0; ordinal < (*library)->num_devices; ++ordinal) {
-        auto device = hip::open_device(*library, ordinal);
+        auto device = hip::open_device(*library, ordinal, config);
         if (!device) {
             return fail(device);
         }

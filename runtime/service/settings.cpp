@@ -193,6 +193,7 @@ Result<void> interpret(Settings& settings) {
     settings.driver.driver =
         std::array{device::Driver::automatic, device::Driver::hip, device::Driver::sim}[*driver];
     settings.driver.hip_library = setting("KILN_HIP_LIBRARY").value;
+    settings.driver.sim_cache_folder = settings.cache_dir;
 
     const Result<std::size_t> jit = one_of(setting("KILN_JIT"), {"on", "off"});
     if (!jit) {
@@ -205,6 +206,7 @@ Result<void> interpret(Settings& settings) {
     // configuration, which is exclusive.
     if (setting("KILN_WORKER").origin == Origin::configuration) {
         settings.worker = setting("KILN_WORKER").value;
+        settings.driver.sim_worker = settings.worker;
     }
     if (!log::parse_level(setting("KILN_LOG").value, settings.log_level)) {
         return bad_value(setting("KILN_LOG"), "one of debug, info, warning, error, off");

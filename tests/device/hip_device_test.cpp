@@ -1,7 +1,10 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <vector>
 
@@ -240,6 +243,44 @@ TEST_CASE("WrongCodeObjectsAreRefusedByNameAndLeaveNoError") {
     CHECK(absent.error().message.find("kernel absent on device 0: hipErrorNotFound (500)") !=
           std::string::npos);
     CHECK(last_error() == 0);
+}
+
+TEST_CASE("ASimulatedDeviceKeepsItsListingsWhereItsServiceSays") {
+    namespace fs = std::filesystem;
+    std::string name = (fs::temp_directory_path() / "kiln-listings-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    const fs::path folder = name;
+    const auto open = [&](const char* cache, const fs::path& worker) {
+        auto result = open_devices({.driver = Driver::sim,
+                                    .hip_library = {},
+                                    .sim_library = KILN_TEST_LOOKALIKE,
+                                    .sim_cache_folder = folder / cache,
+                                    .sim_worker = worker});
+        REQUIRE(result);
+        return result->front();
+    };
+    const auto num_kept = [&](const char* cache) {
+        const auto files = fs::recursive_directory_iterator(folder / cache);
+        return std::ranges::count_if(files,
+                                     [](const auto& file) { return file.path().extension() == ".entry"; });
+    };
+    // What the environment says (KILN_CACHE_DIR, KILN_WORKER) holds the listing, and is not asked.
+    REQUIRE(devices()[0]->load(code_object()));
+    const auto one = open("one", {});
+    CHECK(one->load(code_object()));
+    CHECK(num_kept("one") == 1);
+    const auto no_worker = open("two", "/nonexistent/kiln-compile");
+    const auto refused = no_worker->load(code_object());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("/nonexistent/kiln-compile") != std::string::npos);
+    CHECK(num_kept("two") == 0);
+    // A kept one needs no worker, and each device keeps to its own.
+    CHECK(open("one", "/nonexistent/kiln-compile")->load(code_object()));
+    CHECK_FALSE(no_worker->load(code_object()));
+    CHECK(one->load(code_object()));
+    // The program's own loads go on as the environment says.
+    CHECK(devices()[0]->load(code_object()));
+    fs::remove_all(folder);
 }
 
 TEST_CASE("ARefusedLaunchLeavesNoError") {

@@ -3,11 +3,11 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,113 +18,86 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kLibraryName = "libamdhip64.so";
 constexpr const char* kKernelDriver = "/dev/kfd";
 
-struct Copy {
-    std::string path;
-    void* handle = nullptr;
-    bool simulated = false;
-};
+enum class Chosen { by_name, by_rule };
 
 tl::unexpected<Error> refuse(std::string message) {
     return fail(ErrorCode::environment, Stage::device, std::move(message));
 }
 
-std::string file_of(void* handle) {
-    struct link_map* map = nullptr;
-    return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr ? map->l_name : std::string();
-}
-
-std::vector<Copy> find_copies() {
-    std::vector<std::string> names;
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* out) {
-            const std::string_view name = info->dlpi_name != nullptr ? info->dlpi_name : "";
-            const auto base = name.substr(name.rfind('/') + 1);
-            if (base.starts_with(kLibraryName)) {
-                static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-            }
-            return 0;
-        },
-        &names);
-    std::vector<Copy> copies;
-    for (auto& name : names) {
-        if (void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD); handle != nullptr) {
-            copies.push_back({std::move(name), handle, dlsym(handle, "kiln_sim_take_counts") != nullptr});
-        }
-    }
-    return copies;
-}
-
-// A look-alike stands for HIP only where the program itself put it in HIP's place; one that kiln opened for a
-// simulated device is seen by nobody else.
-bool in_global_scope(const Copy& copy) {
-    void* const symbol = dlsym(RTLD_DEFAULT, "kiln_sim_take_counts");
-    return symbol != nullptr && symbol == dlsym(copy.handle, "kiln_sim_take_counts");
-}
-
-std::vector<Copy> hip_copies() {
-    auto copies = find_copies();
-    std::erase_if(copies, [](const Copy& copy) { return copy.simulated && !in_global_scope(copy); });
-    return copies;
-}
-
-std::string list(const std::vector<Copy>& copies) {
-    std::vector<std::string_view> paths;
-    for (const auto& copy : copies) {
-        paths.push_back(copy.path);
-    }
-    return fmt::format("{}", fmt::join(paths, ", "));
-}
-
-Result<std::shared_ptr<const Library>> adopt(void* handle) {
-    static std::mutex mutex;
-    static std::vector<std::pair<void*, std::shared_ptr<const Library>>> known;  // protected by mutex
-    const std::scoped_lock lock(mutex);
-    for (const auto& [seen, library] : known) {
-        if (seen == handle) {
+Result<std::shared_ptr<const Library>> adopt(LibraryHandle handle, Chosen chosen) {
+    // Never destroyed: threads of the program may bind until the very end.
+    static auto* const mutex = new std::mutex;
+    static auto* const known = new std::vector<std::shared_ptr<const Library>>;  // protected by mutex
+    const std::scoped_lock lock(*mutex);
+    const bool named = chosen == Chosen::by_name;
+    for (const auto& library : *known) {
+        if (library->handle == handle && library->named == named) {
             return library;
         }
     }
     auto library = std::make_shared<Library>();
-    library->path = file_of(handle);
-    auto api = resolve(handle, library->path);
+    library->path = file_of(handle.get());
+    library->named = named;
+    auto api = resolve(handle.get(), library->path);
     if (!api) {
         return fail(api);
     }
     library->api = *api;
     const hipError_t error = library->api.hipGetDeviceCount(&library->num_devices);
-    if (error != hipSuccess || library->num_devices <= 0) {
+    if (error != hipSuccess) {
         library->api.hipGetLastError();
+    }
+    if (error != hipSuccess || library->num_devices <= 0) {
         return refuse(fmt::format("{} reports no device: {}", library->path.string(),
                                   error != hipSuccess ? describe(library->api, error) : "the count is 0"));
     }
-    known.emplace_back(handle, library);
+    library->handle = std::move(handle);
+    known->push_back(library);
     return library;
 }
 
-Result<std::shared_ptr<const Library>> load(const std::string& name) {
+// Stays loaded whatever becomes of it: a HIP runtime does not survive being unloaded.
+Result<LibraryHandle> open_library(const std::string& name) {
     void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
         const char* const why = dlerror();
         return refuse(why != nullptr ? why : fmt::format("{} can not be loaded", name));
     }
-    return adopt(handle);
+    return LibraryHandle(handle, [](void*) {});
+}
+
+Result<std::shared_ptr<const Library>> load(const std::string& name, Chosen chosen) {
+    auto handle = open_library(name);
+    return handle ? adopt(*std::move(handle), chosen) : fail(handle);
+}
+
+// Whether a copy is the file that a name stands for: a path to it, or a bare name that the loader knows it
+// by.
+bool is_called(const Copy& copy, const std::string& name) {
+    std::error_code error;
+    if (name.find('/') != std::string::npos && fs::equivalent(copy.path, name, error)) {
+        return true;
+    }
+    void* const opened = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    return opened != nullptr && LibraryHandle(opened, dlclose) == copy.handle;
 }
 
 Result<std::shared_ptr<const Library>> bind_named(const std::string& name) {
     const auto copies = hip_copies();
     if (copies.empty()) {
-        return load(name);
+        return load(name, Chosen::by_name);
     }
-    if (void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD); handle != nullptr) {
-        return adopt(handle);
+    for (const auto& copy : copies) {
+        if (is_called(copy, name)) {
+            return adopt(copy.handle, Chosen::by_name);
+        }
     }
     return refuse(fmt::format(
         "{} was asked for (configuration or KILN_HIP_LIBRARY), but the process already holds {}; two "
         "copies of the HIP runtime do not work in one process",
-        name, list(copies)));
+        name, list_paths(copies)));
 }
 
 std::string asked_for(const DriverConfig& config) {
@@ -144,26 +117,30 @@ std::optional<Result<std::shared_ptr<const Library>>> bind_settled(const DriverC
     if (copies.size() > 1) {
         return refuse(fmt::format(
             "the process holds {} copies of the HIP runtime: {}; KILN_HIP_LIBRARY says which one to use",
-            copies.size(), list(copies)));
+            copies.size(), list_paths(copies)));
     }
     if (copies.size() == 1) {
-        return adopt(copies.front().handle);
+        return adopt(copies.front().handle, Chosen::by_rule);
     }
     return std::nullopt;
 }
 
+// The first that loads, even if it has no device then: a second copy beside it would be no better.
 Result<std::shared_ptr<const Library>> load_installed() {
     std::vector<std::string> reasons;
     for (const char* name : {"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so.7",
                              "/opt/rocm/lib/libamdhip64.so.6"}) {
-        // By bare name the loader would hand out our own look-alike where it was opened before.
-        auto library = load(name);
-        if (library && !(*library)->api.simulated()) {
-            return library;
+        auto handle = open_library(name);
+        if (!handle) {
+            reasons.push_back(std::move(handle.error().message));
+        } else if (dlsym(handle->get(), "kiln_sim_take_counts") != nullptr) {
+            // By bare name the loader hands out our own look-alike where it was opened before.
+            reasons.push_back(fmt::format("{}: the simulator's own", name));
+        } else {
+            return adopt(*std::move(handle), Chosen::by_rule);
         }
-        reasons.push_back(library ? fmt::format("{}: the simulator's own", name) : library.error().message);
     }
-    return refuse(fmt::format("no HIP runtime with a device: {}", fmt::join(reasons, "; ")));
+    return refuse(fmt::format("no HIP runtime: {}", fmt::join(reasons, "; ")));
 }
 
 Result<std::shared_ptr<const Library>> bind_hip(const DriverConfig& config) {
@@ -176,7 +153,7 @@ Result<std::shared_ptr<const Library>> bind_hip(const DriverConfig& config) {
 Result<std::shared_ptr<const Library>> bind_simulator(const DriverConfig& config) {
     std::vector<std::string> reasons;
     const auto use = [&](const std::string& path) -> std::shared_ptr<const Library> {
-        auto library = load(path);
+        auto library = load(path, Chosen::by_rule);
         if (library && (*library)->api.simulated()) {
             return *library;
         }
@@ -192,7 +169,7 @@ Result<std::shared_ptr<const Library>> bind_simulator(const DriverConfig& config
     }
     for (const auto& copy : find_copies()) {
         if (copy.simulated) {
-            return adopt(copy.handle);
+            return adopt(copy.handle, Chosen::by_rule);
         }
     }
     for (const auto& path : simulator_candidates()) {
@@ -246,6 +223,29 @@ Result<std::shared_ptr<const Library>> bind(const DriverConfig& config) {
             break;
     }
     return bind_automatic(config);
+}
+
+Result<void> check_alone(const Library& library) {
+    if (library.named) {
+        return {};
+    }
+    const std::uint64_t loaded = num_libraries_loaded();
+    if (library.checked_at.load(std::memory_order_relaxed) == loaded) {
+        return {};
+    }
+    auto copies = hip_copies();
+    // A look-alike that kiln opened beside HIP is not among them: then nothing is ambiguous.
+    const auto own = std::ranges::find(copies, library.handle, &Copy::handle);
+    if (own != copies.end() && copies.size() > 1) {
+        copies.erase(own);
+        return refuse(
+            fmt::format("since kiln bound {}, the process has loaded another copy of the HIP runtime: {}; "
+                        "plans made before "
+                        "keep working, and KILN_HIP_LIBRARY says which one a new service is to use",
+                        library.path.string(), list_paths(copies)));
+    }
+    library.checked_at.store(loaded, std::memory_order_relaxed);
+    return {};
 }
 
 std::vector<fs::path> simulator_candidates() {

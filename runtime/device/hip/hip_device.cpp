@@ -77,6 +77,21 @@ RelaxedCapture::~RelaxedCapture() {
     }
 }
 
+SimPlaces::SimPlaces(const Api& api, const DriverConfig& config) : api_(api) {
+    if (api_.kiln_sim_set_places != nullptr) {
+        const kiln_sim_places places{.struct_bytes = sizeof(kiln_sim_places),
+                                     .cache_folder = config.sim_cache_folder.c_str(),
+                                     .worker = config.sim_worker.c_str()};
+        api_.kiln_sim_set_places(&places);
+    }
+}
+
+SimPlaces::~SimPlaces() {
+    if (api_.kiln_sim_set_places != nullptr) {
+        api_.kiln_sim_set_places(nullptr);
+    }
+}
+
 namespace {
 
 hipStream_t stream_of(Stream stream) {
@@ -88,15 +103,20 @@ hipEvent_t event_of(Event event) {
 
 class HipDevice final : public Device {
   public:
-    HipDevice(std::shared_ptr<const Library> library, DeviceInfo info)
+    HipDevice(std::shared_ptr<const Library> library, DeviceInfo info, const DriverConfig& config)
         : library_(std::move(library)),
           api_(library_->api),
           launch_(api_.hipModuleLaunchKernel),
-          info_(std::move(info)) {}
+          info_(std::move(info)),
+          config_(config) {}
 
     const DeviceInfo& info() const override { return info_; }
 
     Result<std::unique_ptr<Module>> load(ByteView code_object) override {
+        if (auto alone = check_alone(*library_); !alone) {
+            return fail(alone);
+        }
+        const SimPlaces places(api_, config_);
         return load_module(library_, info_.ordinal, code_object);
     }
 
@@ -313,11 +333,13 @@ class HipDevice final : public Device {
     // Beside the object: one indirection less on the launch path.
     decltype(Api::hipModuleLaunchKernel) const launch_;
     const DeviceInfo info_;
+    const DriverConfig config_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> open_device(std::shared_ptr<const Library> library, int ordinal) {
+Result<std::shared_ptr<Device>> open_device(std::shared_ptr<const Library> library, int ordinal,
+                                            const DriverConfig& config) {
     hipDeviceProp_t properties{};
     const hipError_t error = library->api.hipGetDevicePropertiesR0600(&properties, ordinal);
     if (error != hipSuccess) {
@@ -330,7 +352,7 @@ Result<std::shared_ptr<Device>> open_device(std::shared_ptr<const Library> libra
                     .num_compute_units = properties.multiProcessorCount,
                     .memory_bytes = properties.totalGlobalMem,
                     .simulated = library->api.simulated()};
-    return std::make_shared<HipDevice>(std::move(library), std::move(info));
+    return std::make_shared<HipDevice>(std::move(library), std::move(info), config);
 }
 
 }  // namespace kiln::device::hip

@@ -47,11 +47,24 @@ class RelaxedCapture {
     bool exchanged_ = false;
 };
 
+// Tells a simulator where the calling thread's loads find listings; a real driver has nothing to be told.
+class SimPlaces {
+  public:
+    SimPlaces(const Api& api, const DriverConfig& config);
+    ~SimPlaces();
+    SimPlaces(const SimPlaces&) = delete;
+    SimPlaces& operator=(const SimPlaces&) = delete;
+
+  private:
+    const Api& api_;
+};
+
 // Loads `code_object` on the device. The module keeps the library.
 [[nodiscard]] Result<std::unique_ptr<Module>> load_module(std::shared_ptr<const Library> library, int ordinal,
                                                           ByteView code_object);
 
-[[nodiscard]] Result<std::shared_ptr<Device>> open_device(std::shared_ptr<const Library> library,
-                                                          int ordinal);
+// The device keeps what the configuration says of a simulator's listings.
+[[nodiscard]] Result<std::shared_ptr<Device>> open_device(std::shared_ptr<const Library> library, int ordinal,
+                                                          const DriverConfig& config);
 
 }  // namespace kiln::device::hip

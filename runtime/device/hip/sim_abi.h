@@ -23,6 +23,20 @@ typedef struct kiln_sim_config {
 /* A hipError_t: hipErrorInvalidValue for a bad configuration, hipErrorIllegalState once the devices exist. */
 int kiln_sim_configure(const kiln_sim_config* config);
 
+/* Where the calling thread's loads find the disassembly that is executed: in a store, else from a compile
+ * worker. A member that is null or empty leaves it to the environment (KILN_CACHE_DIR, KILN_WORKER), else to
+ * the usual places. */
+typedef struct kiln_sim_places {
+    size_t struct_bytes;      /* sizeof(kiln_sim_places) */
+    const char* cache_folder; /* of the store that keeps listings */
+    const char* worker;       /* path of kiln-compile */
+} kiln_sim_places;
+
+/* Holds for the calling thread until it says otherwise; null goes back to the environment. The texts are
+ * copied. Each service of kiln says it around its own loads, so that listings lie in the cache of the service
+ * that wanted them. A hipError_t: hipErrorInvalidValue for another size. */
+int kiln_sim_set_places(const kiln_sim_places* places);
+
 /* Exact counts of what completed on a device; the fields are those of kiln::device::ExecutionCounts. */
 typedef struct kiln_sim_counts {
     size_t struct_bytes; /* sizeof(kiln_sim_counts), set by the caller */

@@ -150,8 +150,8 @@ typedef struct kiln_service kiln_service;
 /* A member left NULL (or 0) takes the environment variable named beside it, then the default, when the
  * service is opened. The strings are copied. What reads the environment later, or besides this struct: the
  * compiler, KILN_WORKER and KILN_ROCM_PREFIX when it is first needed; the simulator's libamdhip64, which any
- * HIP program may load, KILN_SIM_DEVICES, and for the listings that it runs KILN_CACHE_DIR, KILN_WORKER and
- * KILN_ROCM_PREFIX, whatever this struct says. */
+ * HIP program may load, KILN_SIM_DEVICES and KILN_ROCM_PREFIX. Listings for its loads are kept in the cache
+ * of the service that loads. */
 typedef struct kiln_config {
     size_t struct_size;
     /* KILN_CACHE_DIR: folder of the user's store; $XDG_CACHE_HOME/kiln, else $HOME/.cache/kiln. */

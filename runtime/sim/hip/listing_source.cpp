@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,25 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<compile::Compiler*> compiler() {
-    static std::mutex mutex;
-    static std::unique_ptr<compile::Compiler> made;  // protected by mutex
-    const std::scoped_lock lock(mutex);
-    if (made == nullptr) {
-        compile::CompilerConfig config;
-        config.workers = 1;
-        auto created = compile::Compiler::create(config);
-        if (!created) {
-            return fail(created);
-        }
-        made = *std::move(created);
-    }
-    return made.get();
-}
-
-std::unique_ptr<cache::Store> open_store() {
+std::unique_ptr<cache::Store> open_store(const std::string& cache_folder) {
     const char* const named = std::getenv("KILN_CACHE_DIR");
-    Result<fs::path> folder = fs::path(named != nullptr ? named : "");
+    Result<fs::path> folder = fs::path(cache_folder);
+    if (folder->empty() && named != nullptr) {
+        folder = fs::path(named);
+    }
     if (folder->empty()) {
         folder = cache::default_store_folder();
     }
@@ -51,9 +37,37 @@ std::unique_ptr<cache::Store> open_store() {
     return *std::move(store);
 }
 
+// The store and the worker behind one set of places.
+class Source {
+  public:
+    explicit Source(ListingPlaces places)
+        : places_(std::move(places)), store_(open_store(places_.cache_folder)) {}
+
+    [[nodiscard]] const ListingPlaces& places() const { return places_; }
+    [[nodiscard]] Result<std::string> listing_of(ByteView code_object);
+
+  private:
+    [[nodiscard]] compile::CompilerConfig config() const {
+        compile::CompilerConfig config;
+        config.worker = places_.worker;
+        config.workers = 1;
+        return config;
+    }
+    [[nodiscard]] Result<std::string> build_document() const;
+    [[nodiscard]] Result<std::string> kept_by_any_compiler(const std::string& request,
+                                                           const Error& why) const;
+    [[nodiscard]] Result<compile::Compiler*> compiler();
+
+    const ListingPlaces places_;
+    const std::unique_ptr<cache::Store> store_;  // null: done without
+
+    std::mutex mutex_;
+    std::unique_ptr<compile::Compiler> compiler_;  // protected by mutex_
+};
+
 // Of the toolchain that compiler() would find: a listing that is kept needs no worker.
-Result<std::string> build_document() {
-    auto toolchain = compile::find_toolchain({});
+Result<std::string> Source::build_document() const {
+    auto toolchain = compile::find_toolchain(config());
     if (!toolchain) {
         return fail(toolchain);
     }
@@ -64,22 +78,47 @@ Result<std::string> build_document() {
     return compile::identity_document(*components);
 }
 
-}  // namespace
-
-Result<std::string> listing_of(ByteView code_object) {
-    const auto build = build_document();
-    if (!build) {
-        return tl::unexpected(build.error());
+Result<compile::Compiler*> Source::compiler() {
+    const std::scoped_lock lock(mutex_);
+    if (compiler_ == nullptr) {
+        auto created = compile::Compiler::create(config());
+        if (!created) {
+            return fail(created);
+        }
+        compiler_ = *std::move(created);
     }
+    return compiler_.get();
+}
+
+// Whichever it was, the program checks that the listing is of this code object's instructions.
+Result<std::string> Source::kept_by_any_compiler(const std::string& request, const Error& why) const {
+    // The digest of the request does not depend on the build part.
+    const auto wanted = cache::Key::make(request, "{}");
+    if (store_ != nullptr && wanted) {
+        const auto entries = store_->list();
+        for (const auto& summary : entries ? *entries : std::vector<cache::EntrySummary>{}) {
+            auto stored = store_->read(summary);
+            if (stored && stored->key.request_digest() == wanted->request_digest()) {
+                return std::move(stored->entry.listing);
+            }
+        }
+    }
+    return tl::unexpected(why);
+}
+
+Result<std::string> Source::listing_of(ByteView code_object) {
     const auto request = fmt::format(R"({{"kind":"listing","schema":1,"code_object_sha256":"{}"}})",
                                      sha256(code_object).hex());
+    const auto build = build_document();
+    if (!build) {
+        return kept_by_any_compiler(request, build.error());
+    }
     const auto key = cache::Key::make(request, *build);
     if (!key) {
         return tl::unexpected(key.error());
     }
-    static const std::unique_ptr<cache::Store> store = open_store();
-    if (store != nullptr) {
-        if (auto entry = store->get(*key); entry && *entry) {
+    if (store_ != nullptr) {
+        if (auto entry = store_->get(*key); entry && *entry) {
             return std::move((*entry)->listing);
         }
     }
@@ -91,13 +130,31 @@ Result<std::string> listing_of(ByteView code_object) {
     const auto identity = (*worker)->identity();
     const bool same = identity && identity->document == *build;
     auto listing = (*worker)->disassemble(code_object);
-    if (listing && store != nullptr && same) {
+    if (listing && store_ != nullptr && same) {
         const cache::Entry entry{.code_object = {}, .metadata = R"({"kind":"listing"})", .listing = *listing};
-        if (auto put = store->put(*key, entry); !put) {
+        if (auto put = store_->put(*key, entry); !put) {
             log::info("the simulator could not keep a listing: {}", put.error().message);
         }
     }
     return listing;
+}
+
+// The last one asked for is kept: loads of one service follow each other. Never destroyed, since threads of
+// the program may load until the very end.
+std::shared_ptr<Source> source_of(const ListingPlaces& places) {
+    static auto* const mutex = new std::mutex;
+    static auto* const last = new std::shared_ptr<Source>;  // protected by mutex
+    const std::scoped_lock lock(*mutex);
+    if (*last == nullptr || (*last)->places() != places) {
+        *last = std::make_shared<Source>(places);
+    }
+    return *last;
+}
+
+}  // namespace
+
+Result<std::string> listing_of(ByteView code_object, const ListingPlaces& places) {
+    return source_of(places)->listing_of(code_object);
 }
 
 }  // namespace kiln::sim::hip

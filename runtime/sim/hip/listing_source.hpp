@@ -8,11 +8,19 @@
 
 namespace kiln::sim::hip {
 
+// Where to look. Empty: what the environment says (KILN_CACHE_DIR, KILN_WORKER), else the usual places.
+struct ListingPlaces {
+    std::string cache_folder;
+    std::string worker;
+    friend bool operator==(const ListingPlaces&, const ListingPlaces&) = default;
+};
+
 // The listing (compile/listing.hpp) of a code object. A worker disassembles each one once: the store keeps it
 // under the request
 //   {"kind": "listing", "schema": 1, "code_object_sha256": "..."}
-// and the compiler's identity, so that no worker is needed for one that is kept. A store that can not be
-// opened is done without. Thread safe.
-[[nodiscard]] Result<std::string> listing_of(ByteView code_object);
+// and the compiler's identity, so that no worker is needed for one that is kept; where there is no compiler,
+// one that any compiler made is taken. A store that can not be opened is done without. Thread safe. The store
+// and the worker of the last places asked for stay open.
+[[nodiscard]] Result<std::string> listing_of(ByteView code_object, const ListingPlaces& places);
 
 }  // namespace kiln::sim::hip

@@ -13,6 +13,7 @@
 #include "runtime/device/hip/sim_abi.h"
 #include "runtime/sim/hip/allocations.hpp"
 #include "runtime/sim/hip/handles.hpp"
+#include "runtime/sim/hip/listing_source.hpp"
 #include "runtime/sim/hip/sim_device.hpp"
 #include "runtime/sim/hip/stream.hpp"
 
@@ -36,6 +37,7 @@ struct ThreadState {
     std::string message;                           // of the last call that failed
     std::string fault;                             // what kiln_sim_last_fault handed out
     std::vector<std::shared_ptr<Stream>> streams;  // hipStreamPerThread, by device
+    ListingPlaces places;                          // what kiln_sim_set_places said
 };
 ThreadState& this_thread();
 

@@ -1,0 +1,152 @@
+#include "runtime/device/hip/copies.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kiln::device::hip {
+namespace {
+
+constexpr std::string_view kStem = "libamdhip64";
+constexpr Lmid_t kMaxNamespaces = 16;  // of the C library
+
+std::string_view base_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+bool is_hip_name(std::string_view name) {
+    return name.starts_with(kStem) && name.find(".so", kStem.size()) != std::string_view::npos;
+}
+
+std::string_view soname_of(const dl_phdr_info& info) {
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+        if (info.dlpi_phdr[i].p_type != PT_DYNAMIC) {
+            continue;
+        }
+        const char* strings = nullptr;
+        ElfW(Xword) soname = 0;
+        const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+        for (; entry->d_tag != DT_NULL; ++entry) {
+            if (entry->d_tag == DT_STRTAB) {
+                strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+            } else if (entry->d_tag == DT_SONAME) {
+                soname = entry->d_un.d_val;
+            }
+        }
+        // The loader has relocated the table's address, but not that of the kernel's own object.
+        const bool relocated = reinterpret_cast<ElfW(Addr)>(strings) >= info.dlpi_addr;
+        return soname != 0 && strings != nullptr && relocated ? std::string_view(strings + soname)
+                                                              : std::string_view();
+    }
+    return {};
+}
+
+// Of the caller's own namespace, which is all that the loader lists.
+std::vector<std::string> names_here() {
+    std::vector<std::string> names;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* out) {
+            const std::string_view name = info->dlpi_name != nullptr ? info->dlpi_name : "";
+            if (!name.empty() && (is_hip_name(base_name(name)) || is_hip_name(soname_of(*info)))) {
+                static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+            }
+            return 0;
+        },
+        &names);
+    return names;
+}
+
+// Of every namespace, and files that are only read.
+std::vector<std::string> names_mapped() {
+    std::vector<std::string> names;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        const auto start = line.find('/');
+        if (start == std::string::npos) {
+            continue;
+        }
+        std::string path = line.substr(start);
+        if (is_hip_name(base_name(path)) && std::ranges::find(names, path) == names.end()) {
+            names.push_back(std::move(path));
+        }
+    }
+    return names;
+}
+
+class Collector {
+  public:
+    void add(void* opened) {
+        if (opened == nullptr) {
+            return;
+        }
+        LibraryHandle handle(opened, dlclose);
+        const auto known = [&](const Copy& copy) { return copy.handle == handle; };
+        if (std::ranges::none_of(copies_, known)) {
+            const bool simulated = dlsym(opened, "kiln_sim_take_counts") != nullptr;
+            copies_.push_back({file_of(opened), std::move(handle), simulated});
+        }
+    }
+    std::vector<Copy> take() { return std::move(copies_); }
+
+  private:
+    std::vector<Copy> copies_;
+};
+
+bool in_global_scope(const Copy& copy) {
+    void* const symbol = dlsym(RTLD_DEFAULT, "kiln_sim_take_counts");
+    return symbol != nullptr && symbol == dlsym(copy.handle.get(), "kiln_sim_take_counts");
+}
+
+}  // namespace
+
+std::string file_of(void* handle) {
+    struct link_map* map = nullptr;
+    return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr ? map->l_name : std::string();
+}
+
+std::vector<Copy> find_copies() {
+    Collector collector;
+    for (const auto& name : names_here()) {
+        collector.add(dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD));
+    }
+    for (const auto& name : names_mapped()) {
+        for (Lmid_t space = LM_ID_BASE; space < kMaxNamespaces; ++space) {
+            collector.add(dlmopen(space, name.c_str(), RTLD_LAZY | RTLD_NOLOAD));
+        }
+    }
+    dlerror();  // what the questions left behind is not the program's
+    return collector.take();
+}
+
+std::vector<Copy> hip_copies() {
+    auto copies = find_copies();
+    std::erase_if(copies, [](const Copy& copy) { return copy.simulated && !in_global_scope(copy); });
+    return copies;
+}
+
+std::string list_paths(const std::vector<Copy>& copies) {
+    std::vector<std::string_view> paths;
+    for (const auto& copy : copies) {
+        paths.push_back(copy.path);
+    }
+    return fmt::format("{}", fmt::join(paths, ", "));
+}
+
+std::uint64_t num_libraries_loaded() {
+    std::uint64_t loaded = 0;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* out) {
+            *static_cast<std::uint64_t*>(out) = info->dlpi_adds;
+            return 1;
+        },
+        &loaded);
+    return loaded;
+}
+
+}  // namespace kiln::device::hip

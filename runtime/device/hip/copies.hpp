@@ -1,0 +1,39 @@
+// The copies of libamdhip64 that this process holds, however they came in: linked, preloaded, opened with
+// either scope, under another name, in another link namespace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kiln::device::hip {
+
+// One more reference to a library that is loaded: it goes with the last owner.
+using LibraryHandle = std::shared_ptr<void>;
+
+struct Copy {
+    std::string path;  // as the dynamic loader has it
+    LibraryHandle handle;
+    bool simulated = false;
+};
+
+// A copy is a loaded file whose name or soname is libamdhip64*.so*, a name that a packager has mangled
+// included. One file counts once, whatever paths lead to it; a second file of the same bytes is a second
+// copy. In other link namespaces than the caller's only files of that name are seen.
+[[nodiscard]] std::vector<Copy> find_copies();
+
+// Those that stand for HIP here: all but a look-alike that is not in the global scope. One that kiln opened
+// for a simulated device is seen by nobody else; one that the program linked or preloaded is in HIP's place.
+[[nodiscard]] std::vector<Copy> hip_copies();
+
+// Comma between.
+[[nodiscard]] std::string list_paths(const std::vector<Copy>& copies);
+
+// The file behind a handle, as the dynamic loader has it.
+[[nodiscard]] std::string file_of(void* handle);
+
+// Grows whenever the process loads a library: while it stands still, so do the copies.
+[[nodiscard]] std::uint64_t num_libraries_loaded();
+
+}  // namespace kiln::device::hip
