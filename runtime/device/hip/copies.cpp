@@ -4,7 +4,6 @@
 #include <link.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -14,7 +13,6 @@ namespace kiln::device::hip {
 namespace {
 
 constexpr std::string_view kStem = "libamdhip64";
-constexpr Lmid_t kMaxNamespaces = 16;  // of the C library
 
 std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
@@ -62,21 +60,35 @@ std::vector<std::string> names_here() {
     return names;
 }
 
-// Of every namespace, and files that are only read.
-std::vector<std::string> names_mapped() {
-    std::vector<std::string> names;
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) {
-        const auto start = line.find('/');
-        if (start == std::string::npos) {
-            continue;
-        }
-        std::string path = line.substr(start);
-        if (is_hip_name(base_name(path)) && std::ranges::find(names, path) == names.end()) {
-            names.push_back(std::move(path));
-        }
-    }
-    return names;
+struct Foreign {
+    Lmid_t space;
+    std::string name;
+};
+
+// Of every link namespace, by the list that the loader keeps for debuggers; C libraries before 2.35 list only
+// the first. To guess at a namespace is no way: dlmopen() of one that is not there can leave the loader
+// locked.
+std::vector<Foreign> names_everywhere() {
+    struct Walk {
+        r_debug_extended* debug;
+        std::vector<Foreign> names;
+    } walk{static_cast<r_debug_extended*>(dlsym(RTLD_DEFAULT, "_r_debug")), {}};
+    dl_iterate_phdr(
+        [](dl_phdr_info*, std::size_t, void* out) {  // the lists stand still meanwhile
+            auto& [debug, names] = *static_cast<Walk*>(out);
+            for (; debug != nullptr; debug = debug->base.r_version > 1 ? debug->r_next : nullptr) {
+                for (link_map* map = debug->base.r_map; map != nullptr; map = map->l_next) {
+                    Lmid_t space = LM_ID_BASE;
+                    if (map->l_name != nullptr && is_hip_name(base_name(map->l_name)) &&
+                        dlinfo(map, RTLD_DI_LMID, &space) == 0) {
+                        names.push_back({space, map->l_name});
+                    }
+                }
+            }
+            return 1;
+        },
+        &walk);
+    return std::move(walk.names);
 }
 
 class Collector {
@@ -115,10 +127,8 @@ std::vector<Copy> find_copies() {
     for (const auto& name : names_here()) {
         collector.add(dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD));
     }
-    for (const auto& name : names_mapped()) {
-        for (Lmid_t space = LM_ID_BASE; space < kMaxNamespaces; ++space) {
-            collector.add(dlmopen(space, name.c_str(), RTLD_LAZY | RTLD_NOLOAD));
-        }
+    for (const auto& [space, name] : names_everywhere()) {
+        collector.add(dlmopen(space, name.c_str(), RTLD_LAZY | RTLD_NOLOAD));
     }
     dlerror();  // what the questions left behind is not the program's
     return collector.take();

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/log.hpp"
+
 namespace kiln::device::hip {
 
 Error driver_error(const Api& api, ErrorCode code, Stage stage, std::string_view what, int ordinal,
@@ -46,6 +48,25 @@ bool is_earlier_failure(int error) {
     }
 }
 
+namespace {
+
+// A driver that answers a call with an earlier failure, as HIP may, does it once: what must not be left
+// undone is asked for again. Leaves no last error behind.
+template <class Call>
+hipError_t insist(const Api& api, const Call& call) {
+    hipError_t error = call();
+    if (error != hipSuccess) {
+        api.hipGetLastError();
+        error = call();
+    }
+    if (error != hipSuccess) {
+        api.hipGetLastError();
+    }
+    return error;
+}
+
+}  // namespace
+
 CurrentDevice::CurrentDevice(const Api& api, int ordinal) : api_(api) {
     int current = -1;
     error_ = api_.hipGetDevice(&current);
@@ -56,24 +77,30 @@ CurrentDevice::CurrentDevice(const Api& api, int ordinal) : api_(api) {
 }
 
 CurrentDevice::~CurrentDevice() {
-    if (previous_ >= 0 && api_.hipSetDevice(previous_) != hipSuccess) {
-        api_.hipGetLastError();
+    if (previous_ < 0) {
+        return;
+    }
+    const hipError_t error = insist(api_, [&] { return api_.hipSetDevice(previous_); });
+    if (error != hipSuccess) {
+        log::error("device {} could not be made current again: {}", previous_,
+                   hip::describe(api_, static_cast<int>(error)));
     }
 }
 
 RelaxedCapture::RelaxedCapture(const Api& api) : api_(api) {
-    if (api_.hipThreadExchangeStreamCaptureMode == nullptr) {
-        return;
-    }
-    exchanged_ = api_.hipThreadExchangeStreamCaptureMode(&mode_) == hipSuccess;
-    if (!exchanged_) {
-        api_.hipGetLastError();
+    if (api_.hipThreadExchangeStreamCaptureMode != nullptr) {
+        error_ = insist(api_, [&] { return api_.hipThreadExchangeStreamCaptureMode(&mode_); });
     }
 }
 
 RelaxedCapture::~RelaxedCapture() {
-    if (exchanged_) {
-        api_.hipThreadExchangeStreamCaptureMode(&mode_);
+    if (api_.hipThreadExchangeStreamCaptureMode == nullptr || error_ != hipSuccess) {
+        return;
+    }
+    const hipError_t error = insist(api_, [&] { return api_.hipThreadExchangeStreamCaptureMode(&mode_); });
+    if (error != hipSuccess) {
+        log::error("the thread's capture mode could not be put back: {}",
+                   hip::describe(api_, static_cast<int>(error)));
     }
 }
 
@@ -229,6 +256,9 @@ class HipDevice final : public Device {
             return false;
         }
         const CurrentDevice current(api_, info_.ordinal);
+        if (current.error() != hipSuccess) {
+            return tl::unexpected(failed("hipStreamIsCapturing", current.error()));
+        }
         hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
         const hipError_t error = api_.hipStreamIsCapturing(stream_of(stream), &status);
         // The null stream, while a stream that waits for it captures.
@@ -256,11 +286,12 @@ class HipDevice final : public Device {
         hipGraphExec_t executable = nullptr;
         auto made =
             call(api_.hipGraphInstantiateWithFlags, "hipGraphInstantiateWithFlags", &executable, graph, 0ULL);
-        const auto dropped = call(api_.hipGraphDestroy, "hipGraphDestroy", graph);
-        if (!made) {
-            return fail(made);
+        auto dropped = call(api_.hipGraphDestroy, "hipGraphDestroy", graph);
+        if (made && !dropped) {
+            static_cast<void>(destroy_graph(static_cast<Graph>(executable)));
         }
-        return dropped.map([&] { return static_cast<Graph>(executable); });
+        return dropped ? made.map([&] { return static_cast<Graph>(executable); })
+                       : tl::unexpected(dropped.error());
     }
 
     Result<void> replay(Graph graph, Stream stream) override {

@@ -17,7 +17,8 @@ namespace kiln::device::hip {
 // As Device::is_earlier_failure.
 [[nodiscard]] bool is_earlier_failure(int error);
 
-// Makes a device the calling thread's current one, and puts back what was current before.
+// Makes a device the calling thread's current one, and puts back what was current before: twice, if the
+// driver fails once, and a line in the log where it can not be done.
 class CurrentDevice {
   public:
     CurrentDevice(const Api& api, int ordinal);
@@ -33,18 +34,19 @@ class CurrentDevice {
 };
 
 // Lets the calling thread do, while any stream captures, what a capture would otherwise forbid: load and
-// unload.
+// unload. Where error() says that the driver did not let it, neither may be done: it would break a capture.
 class RelaxedCapture {
   public:
     explicit RelaxedCapture(const Api& api);
     ~RelaxedCapture();
     RelaxedCapture(const RelaxedCapture&) = delete;
     RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+    [[nodiscard]] hipError_t error() const { return error_; }
 
   private:
     const Api& api_;
     hipStreamCaptureMode mode_ = hipStreamCaptureModeRelaxed;  // afterwards: the thread's own
-    bool exchanged_ = false;
+    hipError_t error_ = hipSuccess;
 };
 
 // Tells a simulator where the calling thread's loads find listings; a real driver has nothing to be told.

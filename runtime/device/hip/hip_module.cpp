@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "base/log.hpp"
 #include "runtime/device/hip/hip_device.hpp"
 
 namespace kiln::device::hip {
 namespace {
 
 // What a refused load says: the code object's own fault, or something that a later attempt may find gone.
-ErrorCode load_error(hipError_t error, bool switched) {
-    return !switched || is_earlier_failure(error) ? ErrorCode::device_failed : ErrorCode::load_failed;
+ErrorCode load_error(hipError_t error, bool reached) {
+    return !reached || is_earlier_failure(error) ? ErrorCode::device_failed : ErrorCode::load_failed;
+}
+
+// Why the driver can not be asked to load or unload, if so.
+hipError_t entered(const RelaxedCapture& relaxed, const CurrentDevice& current) {
+    return relaxed.error() != hipSuccess ? relaxed.error() : current.error();
 }
 
 class HipModule final : public Module {
@@ -21,8 +27,16 @@ class HipModule final : public Module {
         const Api& api = library_->api;
         const RelaxedCapture relaxed(api);
         const CurrentDevice current(api, ordinal_);
-        // On another device the unload would not be this module's: then it is left to the driver's end.
-        if (current.error() != hipSuccess || api.hipModuleUnload(module_) != hipSuccess) {
+        hipError_t error = entered(relaxed, current);
+        if (error != hipSuccess) {
+            // On another device the unload would not be this module's, in another mode it would break a
+            // capture: it is left to the driver's end.
+            log::error("a module of device {} stays loaded: {}", ordinal_,
+                       describe(api, static_cast<int>(error)));
+        } else {
+            error = api.hipModuleUnload(module_);
+        }
+        if (error != hipSuccess) {
             api.hipGetLastError();
         }
     }
@@ -32,7 +46,8 @@ class HipModule final : public Module {
         const RelaxedCapture relaxed(api);
         const CurrentDevice current(api, ordinal_);
         hipFunction_t function = nullptr;
-        hipError_t error = current.error();
+        hipError_t error = entered(relaxed, current);
+        const bool reached = error == hipSuccess;
         if (error == hipSuccess) {
             error = api.hipModuleGetFunction(&function, module_, name.c_str());
         }
@@ -42,8 +57,8 @@ class HipModule final : public Module {
             error = api.hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function);
         }
         if (error != hipSuccess) {
-            return tl::unexpected(driver_error(api, load_error(error, current.error() == hipSuccess),
-                                               Stage::load, fmt::format("kernel {}", name), ordinal_, error));
+            return tl::unexpected(driver_error(api, load_error(error, reached), Stage::load,
+                                               fmt::format("kernel {}", name), ordinal_, error));
         }
         return function;
     }
@@ -69,12 +84,13 @@ Result<std::unique_ptr<Module>> load_module(std::shared_ptr<const Library> libra
     const RelaxedCapture relaxed(api);
     const CurrentDevice current(api, ordinal);
     hipModule_t module = nullptr;
-    hipError_t error = current.error();
-    if (error == hipSuccess) {
+    hipError_t error = entered(relaxed, current);
+    const bool reached = error == hipSuccess;
+    if (reached) {
         error = api.hipModuleLoadData(&module, code_object.data());
     }
     if (error != hipSuccess) {
-        return tl::unexpected(driver_error(api, load_error(error, current.error() == hipSuccess), Stage::load,
+        return tl::unexpected(driver_error(api, load_error(error, reached), Stage::load,
                                            fmt::format("code object of {} bytes", code_object.size()),
                                            ordinal, error));
     }
