@@ -30,8 +30,23 @@ ArtifactPtr from_entry(const operators::Specialisation& specialisation, const ca
                        cache::Entry entry) {
     const std::shared_ptr<Artifact> artifact = make_artifact(specialisation, key);
     artifact->code_object = std::move(entry.code_object);
-    artifact->listing = std::move(entry.listing);
-    artifact->metadata = std::move(entry.metadata);
+    artifact->listing.set(std::move(entry.listing));
+    artifact->metadata.set(std::move(entry.metadata));
+    artifact->source = ArtifactSource::cache;
+    return artifact;
+}
+
+Result<ArtifactPtr> from_file(const operators::Specialisation& specialisation, const cache::Key& key,
+                              cache::EntryFile file) {
+    Result<Bytes> code_object = file.code_object();
+    if (!code_object) {
+        return fail(code_object);
+    }
+    const auto shared = std::make_shared<const cache::EntryFile>(std::move(file));
+    const std::shared_ptr<Artifact> artifact = make_artifact(specialisation, key);
+    artifact->code_object = *std::move(code_object);
+    artifact->listing.set(shared, &cache::EntryFile::listing);
+    artifact->metadata.set(shared, &cache::EntryFile::metadata);
     artifact->source = ArtifactSource::cache;
     return artifact;
 }
@@ -42,8 +57,31 @@ std::string_view to_text(ArtifactSource source) {
     return source == ArtifactSource::compiled ? "compiled" : "cache";
 }
 
-Builder::Builder(std::unique_ptr<cache::Store> store, CompilerFactory make_compiler, bool jit)
-    : store_(std::move(store)), make_compiler_(std::move(make_compiler)), jit_(jit) {}
+void EntryText::set(std::shared_ptr<const cache::EntryFile> entry, Decode decode) {
+    entry_ = std::move(entry);
+    decode_ = decode;
+}
+
+const std::string& EntryText::get() const {
+    std::call_once(once_, [this] {
+        if (entry_ == nullptr) {
+            return;
+        }
+        Result<std::string> text = ((*entry_).*decode_)();
+        if (text) {
+            text_ = *std::move(text);
+        } else {
+            log::warning("{}", text.error().message);
+        }
+    });
+    return text_;
+}
+
+Builder::Builder(CachePlaces places, CompilerFactory make_compiler, bool jit)
+    : places_(std::move(places)), make_compiler_(std::move(make_compiler)), jit_(jit) {
+    log_faults(places_);
+    reported_no_cache_ = places_.store_fault.has_value();
+}
 
 Result<compile::Compiler*> Builder::compiler() {
     const std::lock_guard lock(compiler_mutex_);
@@ -95,9 +133,9 @@ Result<ArtifactPtr> Builder::obtain(const operators::Specialisation& specialisat
     }
     Outcome outcome = attempt();
     promise.set_value(outcome);
-    if (store_ != nullptr || !outcome) {
-        // The store has it now; a failed attempt may be made again.
-        const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);
+    if (!only_in_memory_.contains(specialisation.request_document)) {
+        // A store has it now, or a failed attempt may be made again.
         in_flight_.erase(specialisation.request_document);
     }
     return outcome;
@@ -106,38 +144,19 @@ Result<ArtifactPtr> Builder::obtain(const operators::Specialisation& specialisat
 Builder::Outcome Builder::build(const operators::Specialisation& specialisation) {
     Result<cache::Key> key = this->key(specialisation);
     if (!key) {
-        if (auto found = find_by_request(specialisation); found && *found) {
-            return **std::move(found);
+        if (std::optional<ArtifactPtr> found = look_by_request(specialisation, Count::yes)) {
+            return *std::move(found);
         }
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("{} is not in the cache and can not be compiled: {}", label(specialisation),
                                 key.error().message));
     }
-
-    const auto look = [&]() -> std::optional<ArtifactPtr> {
-        if (store_ == nullptr) {
-            return std::optional<ArtifactPtr>();
-        }
-        Result<std::optional<cache::Entry>> entry = store_->get(*key);
-        if (!entry) {
-            // A compile is better than none.
-            log::warning("{}: {}; taken for a miss", label(specialisation), entry.error().message);
-            return std::optional<ArtifactPtr>();
-        }
-        if (!entry->has_value()) {
-            return std::optional<ArtifactPtr>();
-        }
-        const std::lock_guard lock(mutex_);
-        ++statistics_.cache_hits;
-        return from_entry(specialisation, *key, std::move(**entry));
-    };
-
-    if (std::optional<ArtifactPtr> found = look()) {
+    if (std::optional<ArtifactPtr> found = look(specialisation, *key, Count::yes)) {
         return *std::move(found);
     }
     const auto count_miss = [this] {
         const std::lock_guard lock(mutex_);
-        statistics_.cache_misses += store_ != nullptr ? 1 : 0;
+        statistics_.cache_misses += has_places() ? 1 : 0;
     };
     if (!jit_) {
         count_miss();
@@ -146,15 +165,15 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
                                 label(specialisation)));
     }
     std::unique_ptr<cache::BuildLock> build_lock;
-    if (store_ != nullptr) {
-        Result<std::unique_ptr<cache::BuildLock>> lock = store_->lock(*key);
+    if (places_.store != nullptr) {
+        Result<std::unique_ptr<cache::BuildLock>> lock = places_.store->lock(*key);
         if (!lock) {
             // Two compiles are better than none.
-            log::warning("{}: {}", label(specialisation), lock.error().message);
+            report_no_cache(lock.error());
         } else {
             build_lock = *std::move(lock);
             // Whoever held the lock may have built it.
-            if (std::optional<ArtifactPtr> found = look()) {
+            if (std::optional<ArtifactPtr> found = look(specialisation, *key, Count::yes)) {
                 return *std::move(found);
             }
         }
@@ -181,6 +200,11 @@ Builder::Outcome Builder::compile_and_put(const operators::Specialisation& speci
         statistics.compile_seconds += result->seconds;
     });
 
+    log::event(log::Level::info, "compile",
+               {{"kernel", specialisation.kernel_name},
+                {"template", specialisation.bucket.template_id},
+                {"target", specialisation.request.target},
+                {"seconds", result->seconds}});
     if (!result->log.empty()) {
         log::warning("{}: {}", label(specialisation), result->log);
     }
@@ -194,66 +218,116 @@ Builder::Outcome Builder::compile_and_put(const operators::Specialisation& speci
         return fail(checked);
     }
     const std::shared_ptr<Artifact> artifact = make_artifact(specialisation, key);
-    artifact->metadata = describe_artifact(specialisation, *code_object, result->seconds);
+    artifact->metadata.set(describe_artifact(specialisation, *code_object, result->seconds));
     artifact->code_object = std::move(result->code_object);
-    artifact->listing = std::move(result->listing);
+    artifact->listing.set(std::move(result->listing));
     artifact->source = ArtifactSource::compiled;
     artifact->compile_seconds = result->seconds;
-    if (store_ == nullptr) {
+    const auto keep_in_memory = [&] {
+        const std::lock_guard lock(mutex_);
+        only_in_memory_.insert(specialisation.request_document);
+    };
+    if (places_.store == nullptr) {
+        keep_in_memory();
         return artifact;
     }
     // The compiler may have been replaced since the key was made: which of the two built this is not known.
     const Result<cache::Key> key_now = this->key(specialisation);
+    if (!key_now || *key_now != key) {
+        log::warning("{}: compiled, but not kept: the compiler was replaced meanwhile",
+                     label(specialisation));
+        return artifact;
+    }
     const Result<void> put =
-        key_now && *key_now == key
-            ? store_->put(key, {artifact->code_object, artifact->metadata, artifact->listing})
-            : fail(ErrorCode::environment, Stage::cache, "the compiler was replaced meanwhile");
+        places_.store->put(key, {artifact->code_object, artifact->metadata.get(), artifact->listing.get()});
     if (!put) {
-        log::warning("{}: compiled, but not kept in the cache: {}", label(specialisation),
-                     put.error().message);
+        report_no_cache(put.error());
+        keep_in_memory();
     }
     return artifact;
 }
 
 Result<std::optional<ArtifactPtr>> Builder::find(const operators::Specialisation& specialisation) {
-    if (store_ == nullptr) {
+    if (!has_places()) {
         return std::optional<ArtifactPtr>();
     }
     const Result<cache::Key> key = this->key(specialisation);
-    if (!key) {
-        return find_by_request(specialisation);
-    }
-    Result<std::optional<cache::Entry>> entry = store_->get(*key);
-    if (!entry) {
-        return fail(entry);
-    }
-    if (!entry->has_value()) {
-        return std::optional<ArtifactPtr>();
-    }
-    return std::optional(from_entry(specialisation, *key, std::move(**entry)));
+    return key ? look(specialisation, *key, Count::no) : look_by_request(specialisation, Count::no);
 }
 
-Result<std::optional<ArtifactPtr>> Builder::find_by_request(const operators::Specialisation& specialisation) {
-    if (store_ == nullptr) {
-        return std::optional<ArtifactPtr>();
+std::vector<cache::Layer*> Builder::all_places() const {
+    std::vector<cache::Layer*> all;
+    if (places_.store != nullptr) {
+        all.push_back(places_.store.get());
     }
+    for (const std::unique_ptr<cache::Layer>& layer : places_.layers) {
+        all.push_back(layer.get());
+    }
+    return all;
+}
+
+std::optional<ArtifactPtr> Builder::look(const operators::Specialisation& specialisation,
+                                         const cache::Key& key, Count count) {
+    for (cache::Layer* place : all_places()) {
+        Result<std::optional<cache::EntryFile>> entry = place->find(key);
+        if (!entry) {
+            // A compile is better than none.
+            report_no_cache(entry.error());
+            continue;
+        }
+        if (!entry->has_value()) {
+            continue;
+        }
+        Result<ArtifactPtr> artifact = from_file(specialisation, key, std::move(**entry));
+        if (artifact) {
+            count_hit(*place, count);
+            return *std::move(artifact);
+        }
+        log::warning("{}: {}; taken for a miss", label(specialisation), artifact.error().message);
+    }
+    return std::nullopt;
+}
+
+std::optional<ArtifactPtr> Builder::look_by_request(const operators::Specialisation& specialisation,
+                                                    Count count) {
     // A build part of its own is only needed to make a key; the request's digest does not depend on it.
     const Result<cache::Key> wanted = cache::Key::make(specialisation.request_document, "{}");
-    const Result<std::vector<cache::EntrySummary>> entries = store_->list();
-    if (!wanted || !entries) {
-        return std::optional<ArtifactPtr>();
+    if (!wanted) {
+        return std::nullopt;
     }
-    for (const cache::EntrySummary& summary : *entries) {
-        Result<cache::StoredEntry> stored = store_->read(summary);
-        if (stored && stored->key.request_digest() == wanted->request_digest()) {
+    for (cache::Layer* place : all_places()) {
+        Result<std::optional<cache::StoredEntry>> stored = place->find_by_request(wanted->request_digest());
+        if (!stored) {
+            report_no_cache(stored.error());
+        } else if (stored->has_value()) {
             log::info("{}: no compiler here; taken from the cache as another compiler built it",
                       label(specialisation));
-            const std::lock_guard lock(mutex_);
-            ++statistics_.cache_hits;
-            return std::optional(from_entry(specialisation, stored->key, std::move(stored->entry)));
+            count_hit(*place, count);
+            return from_entry(specialisation, (*stored)->key, std::move((*stored)->entry));
         }
     }
-    return std::optional<ArtifactPtr>();
+    return std::nullopt;
+}
+
+void Builder::count_hit(const cache::Layer& place, Count count) {
+    if (count == Count::no) {
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    ++statistics_.cache_hits;
+    statistics_.layer_hits += &place != places_.store.get() ? 1 : 0;
+}
+
+void Builder::report_no_cache(const Error& error) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (std::exchange(reported_no_cache_, true)) {
+            log::debug("{}", error.message);
+            return;
+        }
+    }
+    log::event(log::Level::warning, "no-cache",
+               {{"reason", error.message}, {"outcome", "what no cache takes is kept in memory"}});
 }
 
 Result<void> Builder::probe(const operators::Specialisation& specialisation, const Error& error) {
@@ -289,8 +363,10 @@ BuildStatistics Builder::statistics() const {
         const std::lock_guard lock(mutex_);
         statistics = statistics_;
     }
-    if (store_ != nullptr) {
-        statistics.cache_damaged = store_->statistics().damaged;
+    for (const cache::Layer* place : all_places()) {
+        const cache::StoreStatistics counted = place->statistics();
+        statistics.cache_damaged += counted.damaged;
+        statistics.evictions += counted.evicted;
     }
     return statistics;
 }

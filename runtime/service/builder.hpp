@@ -1,11 +1,13 @@
 // From a specialisation to its code object: out of the store, else out of the compiler and into the store.
 //
 // clang-format off
-//   look in memory -> identity of the compiler -> key -> store.get -> (KILN_JIT=off: error)
-//   -> store.lock -> store.get -> compile -> store.put
+//   look in memory -> identity of the compiler -> key -> store, then layers -> (KILN_JIT=off: error)
+//   -> store.lock -> store -> compile -> store.put
 // clang-format on
 //
-// One compile per key: threads of the process share a future, processes share the store's lock.
+// One compile per key: threads of the process share a future, processes share the store's lock. What no store
+// takes, because there is none or because it is full, read-only or gone, is kept in memory for as long as the
+// builder lives, and that is said once.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +17,39 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cache/store.hpp"
 #include "runtime/compile/compiler.hpp"
 #include "runtime/operators/specialisation.hpp"
-#include "runtime/service/settings.hpp"
+#include "runtime/service/cache_places.hpp"
 
 namespace kiln::service {
 
 enum class ArtifactSource { compiled, cache };
 [[nodiscard]] std::string_view to_text(ArtifactSource source);  // "compiled", "cache"
+
+// Text that is decoded out of a cache entry only when somebody asks for it: a launch never does.
+class EntryText {
+  public:
+    using Decode = Result<std::string> (cache::EntryFile::*)() const;
+
+    // Both once, before others can see the object.
+    void set(std::string text) { text_ = std::move(text); }
+    void set(std::shared_ptr<const cache::EntryFile> entry, Decode decode);
+
+    // Thread safe. Of an entry that verifies and yet does not decode: empty, with a warning in the log.
+    [[nodiscard]] const std::string& get() const;
+
+  private:
+    std::shared_ptr<const cache::EntryFile> entry_;
+    Decode decode_ = nullptr;
+    mutable std::once_flag once_;
+    mutable std::string text_;
+};
 
 // A code object and all that is known of it. Constant once made.
 struct Artifact {
@@ -33,17 +57,19 @@ struct Artifact {
     std::string key_document;  // canonical JSON
     std::string key_digest;    // 64 hexadecimal digits: the name of the cache entry
     Bytes code_object;
-    std::string listing;
-    std::string metadata;  // JSON; see metadata.hpp
+    EntryText listing;
+    EntryText metadata;  // JSON; see metadata.hpp
     ArtifactSource source = ArtifactSource::compiled;
     double compile_seconds = 0;  // 0 when it came from the cache
 };
 using ArtifactPtr = std::shared_ptr<const Artifact>;
 
 struct BuildStatistics {
-    std::uint64_t cache_hits = 0;
+    std::uint64_t cache_hits = 0;  // in the store or a layer
     std::uint64_t cache_misses = 0;
     std::uint64_t cache_damaged = 0;
+    std::uint64_t layer_hits = 0;  // of cache_hits, those in a read-only layer
+    std::uint64_t evictions = 0;   // entries that were pushed out of the store by newer ones
     std::uint64_t memory_hits = 0;
     std::uint64_t compiles = 0;
     std::uint64_t compile_errors = 0;
@@ -56,14 +82,14 @@ using CompilerFactory = std::function<Result<std::unique_ptr<compile::Compiler>>
 // Thread safe.
 class Builder {
   public:
-    // `store` may be null: what is compiled is then kept in memory for as long as the builder lives.
-    Builder(std::unique_ptr<cache::Store> store, CompilerFactory make_compiler, bool jit);
+    // Says in the log which places are not used.
+    Builder(CachePlaces places, CompilerFactory make_compiler, bool jit);
 
     // Blocks until the code object is there. A miss with jit off, or without a compiler, is an error of stage
-    // compile that names the specialisation. A store that can not be read is a miss.
+    // compile that names the specialisation. A place that can not be read is a miss.
     [[nodiscard]] Result<ArtifactPtr> obtain(const operators::Specialisation& specialisation);
 
-    // The same without ever compiling or waiting: nothing where the store has none.
+    // The same without ever compiling or waiting: nothing where neither store nor layers have one.
     [[nodiscard]] Result<std::optional<ArtifactPtr>> find(const operators::Specialisation& specialisation);
 
     // The key, or why there is none: without a compiler its build part is unknown.
@@ -77,7 +103,8 @@ class Builder {
     // The compiler, made at the first call. A failed attempt is made again at the next: what was missing may
     // have been installed.
     [[nodiscard]] Result<compile::Compiler*> compiler();
-    [[nodiscard]] cache::Store* store() const { return store_.get(); }
+    [[nodiscard]] cache::Store* store() const { return places_.store.get(); }
+    [[nodiscard]] const CachePlaces& places() const { return places_; }
     [[nodiscard]] BuildStatistics statistics() const;
 
   private:
@@ -86,12 +113,21 @@ class Builder {
     [[nodiscard]] Outcome build(const operators::Specialisation& specialisation);
     [[nodiscard]] Outcome compile_and_put(const operators::Specialisation& specialisation,
                                           const cache::Key& key, compile::Compiler& compiler);
+    enum class Count { yes, no };
+    // In the store, then in the layers. A place that can not be read has nothing.
+    [[nodiscard]] std::optional<ArtifactPtr> look(const operators::Specialisation& specialisation,
+                                                  const cache::Key& key, Count count);
     // Without a compiler nothing can be built, so nothing built by another compiler can be mistaken for it:
-    // what the store holds for the request alone is then taken.
-    [[nodiscard]] Result<std::optional<ArtifactPtr>> find_by_request(
-        const operators::Specialisation& specialisation);
+    // what store and layers hold for the request alone is then taken.
+    [[nodiscard]] std::optional<ArtifactPtr> look_by_request(const operators::Specialisation& specialisation,
+                                                             Count count);
+    [[nodiscard]] bool has_places() const { return places_.store != nullptr || !places_.layers.empty(); }
+    [[nodiscard]] std::vector<cache::Layer*> all_places() const;
+    void count_hit(const cache::Layer& place, Count count);
+    // The store fails, and may fail at every bucket: once in the log.
+    void report_no_cache(const Error& error);
 
-    const std::unique_ptr<cache::Store> store_;
+    const CachePlaces places_;
     const CompilerFactory make_compiler_;
     const bool jit_;
 
@@ -99,9 +135,11 @@ class Builder {
     std::unique_ptr<compile::Compiler> compiler_;  // protected by compiler_mutex_
 
     mutable std::mutex mutex_;
-    // By request document. Without a store, finished ones stay.
-    std::map<std::string, std::shared_future<Outcome>> in_flight_;  // protected by mutex_
-    BuildStatistics statistics_;                                    // protected by mutex_
+    // By request document; protected by mutex_. Those that no store has stay when they are finished.
+    std::map<std::string, std::shared_future<Outcome>> in_flight_;
+    std::set<std::string> only_in_memory_;  // request documents; protected by mutex_
+    BuildStatistics statistics_;            // protected by mutex_
+    bool reported_no_cache_ = false;        // protected by mutex_
 };
 
 }  // namespace kiln::service

@@ -30,21 +30,6 @@ Parts real_parts(const Settings& settings, Parts parts) {
     return parts;
 }
 
-// Null, with a line in the log, where the folder can not be used.
-std::unique_ptr<cache::Store> open_store(const Settings& settings) {
-    if (settings.cache_dir.empty()) {
-        log::warning(
-            "no cache: set KILN_CACHE_DIR, XDG_CACHE_HOME or HOME; what is compiled is kept in memory only");
-        return nullptr;
-    }
-    Result<std::unique_ptr<cache::Store>> store = cache::Store::open(settings.cache_dir);
-    if (!store) {
-        log::warning("no cache: {}; what is compiled is kept in memory only", store.error().message);
-        return nullptr;
-    }
-    return *std::move(store);
-}
-
 std::string label(const Operator& op, const Problem& problem) {
     return fmt::format("{} {}", op.name(), operators::format_problem(op, problem));
 }
@@ -74,7 +59,8 @@ Service::Service(Settings settings, std::shared_ptr<const tables::Table> table, 
       table_(std::move(table)),
       parts_(std::move(parts)),
       sources_(settings_.kernel_path),
-      builder_(std::make_unique<Builder>(open_store(settings_), parts_.make_compiler, settings_.jit)) {}
+      builder_(std::make_unique<Builder>(open_cache(settings_, Create::yes), parts_.make_compiler,
+                                         settings_.jit)) {}
 
 Service::~Service() = default;
 

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/amount.hpp"
 #include "base/nearest.hpp"
 #include "cache/store.hpp"
 #include "runtime/operators/operator.hpp"
@@ -30,7 +31,8 @@ struct Variable {
 // In the order of the documentation.
 constexpr Variable kVariables[] = {
     {"KILN_CACHE_DIR", "", &Overrides::cache_dir, "folder of the user's store"},
-    {"KILN_CACHE_PATH", "", nullptr, "read-only stores"},
+    {"KILN_CACHE_PATH", "", &Overrides::cache_path, "read-only folders of code objects"},
+    {"KILN_CACHE_LIMIT", "10GiB", nullptr, "bound of the user's store, or none"},
     {"KILN_SHAPES_PATH", "", &Overrides::shapes_path, "tables or folders of tables over the shipped ones"},
     {"KILN_KERNEL_PATH", "", &Overrides::kernel_path, "folders of templates over the shipped ones"},
     {"KILN_TARGET", "gfx950", &Overrides::target, "target where no device is asked"},
@@ -46,7 +48,7 @@ constexpr Variable kVariables[] = {
 };
 
 // Known to the documentation, of no effect in this version: silence would be a lie.
-constexpr std::string_view kWithoutEffect[] = {"KILN_CACHE_PATH", "KILN_TRUSTED_KEYS"};
+constexpr std::string_view kWithoutEffect[] = {"KILN_TRUSTED_KEYS"};
 
 std::string_view nearest_variable(std::string_view name) {
     std::vector<std::string_view> known;
@@ -173,6 +175,16 @@ Result<void> interpret(Settings& settings) {
         cache_dir.value = cache::default_store_folder().value_or(std::filesystem::path()).string();
     }
     settings.cache_dir = cache_dir.value;
+    for (const std::string& folder : split(setting("KILN_CACHE_PATH").value, ':')) {
+        settings.cache_path.emplace_back(folder);
+    }
+    if (const Setting& limit = setting("KILN_CACHE_LIMIT"); limit.value != "none") {
+        const Result<std::uint64_t> bytes = parse_bytes(limit.value);
+        if (!bytes || *bytes == 0) {
+            return bad_value(limit, "a size like 500MB or 10GiB, or none");
+        }
+        settings.cache_limit = *bytes;
+    }
     for (const std::string& folder : split(setting("KILN_KERNEL_PATH").value, ':')) {
         if (!std::filesystem::is_directory(folder)) {
             return bad_value(setting("KILN_KERNEL_PATH"), fmt::format("folders, {} is none", folder));
@@ -250,6 +262,10 @@ Result<Settings> read_settings(const Overrides& overrides, const Environment& en
         }
         if (variable.override_member != nullptr && overrides.*variable.override_member) {
             setting.value = *(overrides.*variable.override_member);
+            setting.origin = Origin::configuration;
+        }
+        if (variable.name == "KILN_CACHE_LIMIT" && overrides.cache_limit_bytes != 0) {
+            setting.value = fmt::format("{}B", overrides.cache_limit_bytes);
             setting.origin = Origin::configuration;
         }
         settings.listed.push_back(std::move(setting));

@@ -26,11 +26,12 @@ enum class Origin { preset, environment, configuration };
 
 // What the configuration says in place of the environment; nothing means: not said.
 struct Overrides {
-    std::optional<std::string> cache_dir, shapes_path, kernel_path, target, device, jit, disable, worker,
-        hip_library, log;
+    std::optional<std::string> cache_dir, cache_path, shapes_path, kernel_path, target, device, jit, disable,
+        worker, hip_library, log;
     // Tables and folders of them, the strongest first, in place of every layer that there is, the shipped one
     // too.
     std::optional<std::vector<std::string>> tables;
+    std::uint64_t cache_limit_bytes = 0;  // 0: not said
     unsigned workers = 0;  // compile workers at most; 0 means one for each core of this process
 };
 
@@ -43,7 +44,9 @@ struct Setting {
 };
 
 struct Settings {
-    std::filesystem::path cache_dir;  // empty when the environment gives no place for a cache
+    std::filesystem::path cache_dir;                // empty when the environment gives no place for a cache
+    std::vector<std::filesystem::path> cache_path;  // read-only layers, the first looked into first
+    std::uint64_t cache_limit = 0;                  // bytes; 0: no bound
     // Where shape tables may lie beside the shipped ones, the strongest first: KILN_SHAPES_PATH, the user's
     // folder, the system's. Those of the last two need not be there.
     std::vector<tables::LayerPlace> table_places;

@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(Explained, "an artifact's metadata says what was built and wha
     const std::unique_ptr<Service> service = open(overrides);
     const auto artifact = service->obtain(kiln::test::small_specialisation(*service));
     REQUIRE_MESSAGE(artifact, artifact.error().message);
-    const auto metadata = nlohmann::json::parse((*artifact)->metadata);
+    const auto metadata = nlohmann::json::parse((*artifact)->metadata.get());
     CHECK(metadata["kernel"] == "kiln_linear_n16_k128_m16");
     CHECK(metadata["template"] == "linear/small_m");
     CHECK(metadata["target"] == "gfx950");
@@ -79,7 +79,7 @@ TEST_CASE_FIXTURE(Explained, "an artifact's metadata says what was built and wha
     CHECK(metadata["arguments"].size() == 6);
     CHECK(metadata["arguments"][5]["name"] == "ldx");
     CHECK(metadata["compile_seconds"] > 0);
-    CHECK((*artifact)->listing.starts_with("kiln-listing 1\n"));
+    CHECK((*artifact)->listing.get().starts_with("kiln-listing 1\n"));
 }
 
 TEST_CASE_FIXTURE(Explained,

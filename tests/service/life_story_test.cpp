@@ -63,8 +63,8 @@ TEST_CASE_FIXTURE(Story, "life story: miss, hit, wipe, rebuild, reopen") {
     CHECK_COUNTS(statistics, 1u, 0u, 0u);
     CHECK(second->source == ArtifactSource::cache);
     CHECK(second->code_object == first->code_object);
-    CHECK(second->listing == first->listing);
-    CHECK(second->metadata == first->metadata);
+    CHECK(second->listing.get() == first->listing.get());
+    CHECK(second->metadata.get() == first->metadata.get());
     CHECK(second->key_digest == first->key_digest);
 
     std::filesystem::remove_all(scratch.cache());

@@ -73,6 +73,28 @@ TEST_CASE("settings: what the compile room searches for by itself is handed over
     CHECK(settings.worker == "/from/configuration");
 }
 
+TEST_CASE("settings: the cache's layers and its bound") {
+    Settings settings = read(kHome);
+    CHECK(settings.cache_path.empty());
+    CHECK(settings.cache_limit == std::uint64_t{10} << 30);
+    CHECK(listed(settings, "KILN_CACHE_LIMIT").value == "10GiB");
+    settings = read(with({"KILN_CACHE_PATH=/opt/a::/opt/b", "KILN_CACHE_LIMIT=500MB"}));
+    CHECK(settings.cache_path == std::vector<std::filesystem::path>{"/opt/a", "/opt/b"});
+    CHECK(settings.cache_limit == 500'000'000);
+    CHECK(settings.warnings.empty());
+    CHECK(read(with({"KILN_CACHE_LIMIT=none"})).cache_limit == 0);
+    Overrides overrides;
+    overrides.cache_path = "/opt/c";
+    overrides.cache_limit_bytes = 4096;
+    settings = read(with({"KILN_CACHE_PATH=/opt/a", "KILN_CACHE_LIMIT=none"}), overrides);
+    CHECK(settings.cache_path == std::vector<std::filesystem::path>{"/opt/c"});
+    CHECK(settings.cache_limit == 4096);
+    CHECK(listed(settings, "KILN_CACHE_LIMIT").origin == Origin::configuration);
+    for (const char* limit : {"KILN_CACHE_LIMIT=much", "KILN_CACHE_LIMIT=0", "KILN_CACHE_LIMIT=-1"}) {
+        CHECK(error_of(with({limit})).find("KILN_CACHE_LIMIT (environment): expected a size like") == 0);
+    }
+}
+
 TEST_CASE("settings: an empty variable counts as unset") {
     const Settings settings = read(with({"KILN_JIT=", "KILN_TARGET="}));
     CHECK(settings.jit);

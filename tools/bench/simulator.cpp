@@ -36,7 +36,7 @@ void SimulateLinear(benchmark::State& state) {
         kiln::bench::value_or_exit(service->specialise(**row, *(*row)->bucket_for(kM)));
     const auto artifact = kiln::bench::value_or_exit(service->obtain(specialisation));
     const auto program =
-        kiln::bench::value_or_exit(kiln::sim::Program::load(artifact->code_object, artifact->listing));
+        kiln::bench::value_or_exit(kiln::sim::Program::load(artifact->code_object, artifact->listing.get()));
 
     const auto arrays = kiln::operators::make_linear_case(kM, kN, kK, 1);
     kiln::sim::Memory memory(std::size_t{1} << 30);

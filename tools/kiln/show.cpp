@@ -88,8 +88,8 @@ operators::Answer<Exhibit> build_exhibit(service::Service& service, const ShowOp
     }
     exhibit.key_digest = (*artifact)->key_digest;
     exhibit.key_document = (*artifact)->key_document;
-    exhibit.metadata = (*artifact)->metadata;
-    exhibit.listing = (*artifact)->listing;
+    exhibit.metadata = (*artifact)->metadata.get();
+    exhibit.listing = (*artifact)->listing.get();
     exhibit.origin = service::to_text((*artifact)->source);
     return exhibit;
 }
