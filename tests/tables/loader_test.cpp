@@ -197,3 +197,14 @@ TEST_CASE("LoaderNamesTheFilesOfEveryLayer") {
     CHECK(loaded.table.layers()[1].place == "home");
     CHECK(loaded.table.rows().front()->layer == LayerKind::named);
 }
+
+TEST_CASE("LoaderTakesAByteOrderMarkAndNotAnEmptyText") {
+    const auto marked = load_one("\xEF\xBB\xBF" + table_of(kSound));
+    CHECK(marked.faults.empty());
+    REQUIRE(marked.table.rows().size() == 1);
+    CHECK(marked.table.rows().front()->origin.line == 1);
+    for (const char* text : {"", "\xEF\xBB\xBF", " \n"}) {
+        CHECK(faults_of(text).size() == 1);
+        CHECK(load_one(text).table.rows().empty());
+    }
+}

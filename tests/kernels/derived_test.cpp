@@ -1,0 +1,74 @@
+// What the rule of linear/small_m derives for problems that no table has, through the real compiler: no
+// constants that it may choose make the compiler spill. Minutes of compiling, hence apart from the others.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "runtime/operators/linear_derivation.hpp"
+#include "shipped.hpp"
+
+using namespace kiln;
+using namespace kiln::kernels_test;
+
+namespace {
+
+// Registers, LDS and code depend on the constants and on the blocks of a wave, not on N.
+using Kind = std::pair<tables::Constants, std::pair<std::int64_t, std::int64_t>>;
+
+// Adds what the rule makes for the problem, where no other problem has led to the same kernel.
+void add(std::int64_t n, std::int64_t k, std::set<Kind>& seen,
+         std::vector<operators::Specialisation>& wanted) {
+    const auto problem = operators::complete(operators::linear(), {{"n", n}, {"k", k}});
+    REQUIRE(problem);
+    const auto buckets = operators::derive_linear_small_m(*problem);
+    REQUIRE(buckets);
+    for (const operators::Bucket& bucket : *buckets) {
+        if (seen.insert({bucket.constants, {bucket.max_m, k}}).second) {
+            wanted.push_back(specialise_linear(n, k, bucket.max_m, bucket.constants));
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "derived: every K up to 8192, with each number of tiles that the rule may take, compiles without "
+    "spills") {
+    std::set<Kind> seen;
+    std::vector<operators::Specialisation> wanted;
+    for (std::int64_t blocks = 1; blocks <= 64; ++blocks) {
+        for (const std::int64_t tiles :
+             {1, 256, 2 * 256, 3 * 256, 4 * 256, 5 * 256, 6 * 256, 7 * 256, 8 * 256}) {
+            add(16 * tiles, 128 * blocks, seen, wanted);
+        }
+    }
+    const auto seed = std::random_device()();
+    MESSAGE("seed " << seed);
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 50; ++i) {
+        add(16 * static_cast<std::int64_t>(1 + random() % 3000),
+            128 * static_cast<std::int64_t>(65 + random() % 200), seen, wanted);
+    }
+    MESSAGE(wanted.size() << " kernels");
+    while (!wanted.empty()) {
+        // A hundred at a time, since each waits in a thread of its own.
+        const std::size_t rest = wanted.size() > 100 ? wanted.size() - 100 : 0;
+        std::vector<operators::Specialisation> part(
+            std::make_move_iterator(wanted.begin() + static_cast<std::ptrdiff_t>(rest)),
+            std::make_move_iterator(wanted.end()));
+        wanted.resize(rest);
+        for (const Built& built : build(std::move(part))) {
+            CAPTURE(built.specialisation.kernel_name);
+            const compile::KernelInfo kernel = built.kernel();
+            CHECK(built.result.log.empty());
+            CHECK(kernel.vgpr_spills == 0);
+            CHECK(kernel.sgpr_spills == 0);
+            CHECK(kernel.scratch_bytes == 0);
+            CHECK(kernel.vgprs <= 128);
+        }
+    }
+}
