@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-std::string Digest::hex() const {
+std::string hex(ByteView bytes) {
     static constexpr char kDigits[] = "0123456789abcdef";
     std::string text;
     text.reserve(2 * bytes.size());

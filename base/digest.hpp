@@ -12,11 +12,14 @@
 
 namespace kiln {
 
+// Two lower-case hexadecimal digits for each byte.
+[[nodiscard]] std::string hex(ByteView bytes);
+
 struct Digest {
     std::array<std::byte, 32> bytes{};
 
     // 64 lower-case hexadecimal digits.
-    [[nodiscard]] std::string hex() const;
+    [[nodiscard]] std::string hex() const { return kiln::hex(bytes); }
     // The inverse of hex(); anything else than 64 hexadecimal digits is bad_input.
     [[nodiscard]] static Result<Digest> from_hex(std::string_view text);
 

@@ -93,7 +93,8 @@ Result<TemporaryFile> TemporaryFile::create(const std::filesystem::path& target,
     static thread_local std::mt19937_64 random{std::random_device{}()};
     while (true) {
         std::filesystem::path path = fmt::format("{}.{}.{:016x}.tmp", target.string(), ::getpid(), random());
-        UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        UniqueFd fd = above_standard_streams(
+            UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)));
         if (!fd.valid()) {
             return tl::unexpected(io_error(stage, "create", path, errno));
         }
@@ -124,6 +125,13 @@ void UniqueFd::reset() {
     if (fd_ >= 0) {
         ::close(std::exchange(fd_, -1));
     }
+}
+
+UniqueFd above_standard_streams(UniqueFd fd) {
+    if (!fd.valid() || fd.get() > STDERR_FILENO) {
+        return fd;
+    }
+    return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
 std::string system_message(std::string_view what, const std::filesystem::path& path, int error) {

@@ -30,6 +30,11 @@ class UniqueFd {
     int fd_ = -1;
 };
 
+// The same descriptor under a number above those of the standard streams: a program may run with these closed
+// and still print, and what it prints must not end up in a file or a socket of ours. Invalid, with errno,
+// where there is none left.
+[[nodiscard]] UniqueFd above_standard_streams(UniqueFd fd);
+
 // The whole file. A file that does not exist is not_found; anything else is io, a folder, a pipe and a device
 // among them. `stage` is the caller's.
 [[nodiscard]] Result<Bytes> read_file(const std::filesystem::path& path, Stage stage);

@@ -8,9 +8,10 @@
 
 #include "base/cores.hpp"
 #include "runtime/compile/code_object.hpp"
+#include "runtime/compile/exchange.hpp"
 #include "runtime/compile/identity.hpp"
+#include "runtime/compile/in_process.hpp"
 #include "runtime/compile/listing.hpp"
-#include "runtime/compile/pool.hpp"
 #include "runtime/compile/request_check.hpp"
 #include "runtime/compile/toolchain.hpp"
 
@@ -25,12 +26,13 @@ CompileRequest one_line_kernel(const std::string& target) {
             .options = {"-O3", "-std=c++20"}};
 }
 
-class WorkerCompiler final : public Compiler {
+class CheckingCompiler final : public Compiler {
   public:
-    explicit WorkerCompiler(PoolConfig config) : config_(config), pool_(std::move(config)) {}
+    CheckingCompiler(Toolchain toolchain, std::unique_ptr<Exchange> exchange)
+        : toolchain_(std::move(toolchain)), exchange_(std::move(exchange)) {}
 
     Result<CompilerIdentity> identity() override {
-        auto components = identify(config_.toolchain);
+        auto components = identify(toolchain_);
         if (!components) {
             return fail(components);
         }
@@ -64,8 +66,8 @@ class WorkerCompiler final : public Compiler {
                 return fail(result);
             }
             return fail(ErrorCode::compile_failed, Stage::compile,
-                        fmt::format("the compiler {} can not build for {}: {}",
-                                    config_.toolchain.hiprtc.string(), target, result.error().message));
+                        fmt::format("the compiler {} can not build for {}: {}", toolchain_.hiprtc.string(),
+                                    target, result.error().message));
         }
         return {};
     }
@@ -75,8 +77,10 @@ class WorkerCompiler final : public Compiler {
         if (!object) {
             return fail(object);
         }
-        auto reply = ask([&](std::uint64_t sequence) { return encode_disassemble(sequence, code_object); },
-                         "disassembly for " + object->target);
+        const std::string subject = "disassembly for " + object->target;
+        auto reply = ask([&](const std::string& generation) {
+            return exchange_->disassemble(code_object, subject, generation);
+        });
         if (!reply) {
             return fail(reply);
         }
@@ -90,14 +94,12 @@ class WorkerCompiler final : public Compiler {
         return listing;
     }
 
+    void stop() noexcept override { exchange_->stop(); }
+
     std::vector<Finding> findings() const override {
-        std::vector<Finding> list{{"worker", config_.worker.string()},
-                                  {"toolchain", fmt::format("{} ({})", config_.toolchain.folder.string(),
-                                                            config_.toolchain.origin)}};
-        if (!config_.toolchain.loader.empty()) {
-            list.push_back({"loader", config_.toolchain.loader.string()});
-        }
-        const auto components = identify(config_.toolchain);
+        std::vector<Finding> list = exchange_->findings();
+        list.push_back({"toolchain", fmt::format("{} ({})", toolchain_.folder.string(), toolchain_.origin)});
+        const auto components = identify(toolchain_);
         if (!components) {
             list.push_back({"identity", components.error().message});
             return list;
@@ -114,21 +116,20 @@ class WorkerCompiler final : public Compiler {
   private:
     static tl::unexpected<Error> nonsense(std::string_view subject, std::string_view what) {
         return fail(ErrorCode::worker_failed, Stage::compile,
-                    fmt::format("{}: the compile worker's answer does not hold: {}", subject, what));
+                    fmt::format("{}: the compiler's answer does not hold: {}", subject, what));
     }
     static tl::unexpected<Error> answered_otherwise(std::string_view subject) {
         return nonsense(subject, "it is the answer to another kind of request");
     }
 
     // A reply that is no failure.
-    Result<Reply> ask(const std::function<std::string(std::uint64_t)>& encode, const std::string& subject) {
-        // Workers that still hold a library which has been replaced since must not build under the new one's
-        // name.
+    Result<Reply> ask(const std::function<Result<Reply>(const std::string&)>& exchange) {
+        // What still holds a library which has been replaced since must not build under the new one's name.
         auto current = identity();
         if (!current) {
             return fail(current);
         }
-        auto reply = pool_.exchange(encode, subject, current->document);
+        auto reply = exchange(current->document);
         if (reply && reply->kind == ReplyKind::failed) {
             return tl::unexpected<Error>(std::move(reply->error));
         }
@@ -140,7 +141,7 @@ class WorkerCompiler final : public Compiler {
             return fail(checked);
         }
         auto reply =
-            ask([&](std::uint64_t sequence) { return encode_compile(sequence, request); }, request.name);
+            ask([&](const std::string& generation) { return exchange_->compile(request, generation); });
         if (!reply) {
             return fail(reply);
         }
@@ -171,8 +172,8 @@ class WorkerCompiler final : public Compiler {
                              .loaded = std::move(reply->loaded)};
     }
 
-    const PoolConfig config_;
-    Pool pool_;
+    const Toolchain toolchain_;
+    const std::unique_ptr<Exchange> exchange_;
     std::mutex mutex_;
     std::set<std::string> able_;  // targets that this compiler has built for; protected by mutex_
 };
@@ -180,7 +181,7 @@ class WorkerCompiler final : public Compiler {
 }  // namespace
 
 Result<std::unique_ptr<Compiler>> Compiler::create(const CompilerConfig& config) {
-    auto worker = find_worker(config);
+    auto worker = config.in_process ? Result<std::filesystem::path>() : find_worker(config);
     if (!worker) {
         return fail(worker);
     }
@@ -188,11 +189,16 @@ Result<std::unique_ptr<Compiler>> Compiler::create(const CompilerConfig& config)
     if (!toolchain) {
         return fail(toolchain);
     }
-    return std::make_unique<WorkerCompiler>(
-        PoolConfig{.toolchain = std::move(*toolchain),
-                   .worker = std::move(*worker),
-                   .workers = config.workers != 0 ? config.workers : cores_of_this_process(),
-                   .time_limit = config.time_limit});
+    auto exchange =
+        config.in_process
+            ? make_in_process_exchange(*toolchain)
+            : make_worker_exchange({.worker = {.toolchain = *toolchain,
+                                               .worker = std::move(*worker),
+                                               .time_limit = config.time_limit,
+                                               .memory_limit = config.memory_limit},
+                                    .workers = config.workers != 0 ? config.workers : cores_of_this_process(),
+                                    .idle_limit = config.idle_limit});
+    return std::make_unique<CheckingCompiler>(std::move(*toolchain), std::move(exchange));
 }
 
 }  // namespace kiln::compile

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -28,7 +29,7 @@ struct CompileRequest {
     std::string source;  // the template's text
     std::vector<Header> headers;
     std::string target;  // "gfx950", "gfx950:xnack-"
-    // Every option that matters but --offload-arch, which follows from target. worker/hiprtc.hpp lists what
+    // Every option that matters but --offload-arch, which follows from target. backend/hiprtc.hpp lists what
     // hipRTC adds by itself.
     std::vector<std::string> options;
 };
@@ -47,20 +48,29 @@ struct CompilerIdentity {
     std::string document;  // canonical JSON: {"components":[{"build_id" or "sha256", "name"}...]}
 };
 
-// Where the compiler and its worker are. Empty members are searched for, as toolchain.hpp says.
+// Where the compiler and its worker are, and what they may take. Empty members are searched for, as
+// toolchain.hpp says.
 struct CompilerConfig {
     std::filesystem::path worker;
     std::filesystem::path toolchain_prefix;
     unsigned workers = 0;  // how many at most run at once; 0 means one per core that this process may use
-    std::chrono::milliseconds time_limit{120'000};  // of one request
+    std::chrono::milliseconds time_limit{120'000};  // of one request, and of the start of a worker
+    // After which a worker that nobody needed is ended: one takes about 80 MB. 0: none is kept.
+    std::chrono::milliseconds idle_limit{60'000};
+    // Address space that a worker may take, in bytes; 0 for no limit. LLVM and its libraries map 0.4 GiB
+    // before they do anything, the heaviest of our kernels takes 0.7 GiB in all.
+    std::uint64_t memory_limit = std::uint64_t{4} << 30;
+    // Compiles inside this process, one request at a time, without a worker and without its protection: no
+    // limit of time or memory, and a compiler that crashes takes the process along. Never chosen by itself.
+    bool in_process = false;
 };
 
 // Thread safe. Workers start at the first request, never before, and end with the object.
 class Compiler {
   public:
-    // Finds the worker and the toolchain without starting or loading either. Fails with `environment`, and
-    // says what was looked for and where, when one is missing: a service without a compiler still serves what
-    // its cache holds.
+    // Finds the worker (none in-process) and the toolchain without starting or loading either. Fails with
+    // `environment`, and says what was looked for and where, when one is missing: a service without a
+    // compiler still serves what its cache holds.
     [[nodiscard]] static Result<std::unique_ptr<Compiler>> create(const CompilerConfig& config);
     virtual ~Compiler() = default;
 
@@ -68,10 +78,11 @@ class Compiler {
     [[nodiscard]] virtual Result<CompilerIdentity> identity() = 0;
 
     // Blocks until a worker is free and has answered. Errors: compile_failed with the compiler's log, which
-    // names the template's file and line; worker_failed when the worker crashed, hung past the limit or
-    // answered nonsense (the pool replaces it, the next request is served); environment when the compiler can
-    // not build for that target at all; invalid_argument for a request that can not be meant. A process that
-    // was forked from the one that created the object gets environment: it must create its own.
+    // names the template's file and line; worker_failed when the worker crashed, hung past the limit, ran out
+    // of memory or answered nonsense (it is replaced, the next request is served); environment when the
+    // compiler can not build for that target at all, or no worker can run; invalid_argument for a request
+    // that can not be meant. A process that was forked from the one that created the object gets environment:
+    // it must create its own.
     [[nodiscard]] virtual Result<CompileResult> compile(const CompileRequest& request) = 0;
 
     // Builds a kernel of one line for `target`. compile_failed, naming the compiler, when it refuses that: it
@@ -80,6 +91,10 @@ class Compiler {
 
     // The listing of any code object, compiled by kiln or not: what the simulator executes.
     [[nodiscard]] virtual Result<std::string> disassemble(ByteView code_object) = 0;
+
+    // Ends every request in flight, and refuses later ones: worker_failed, "stopped". In-process, a compile
+    // that runs is finished first. Any thread, more than once.
+    virtual void stop() noexcept {}
 
     // For doctor: a line each of what was found and where ("worker", "toolchain", "libhiprtc", ...).
     struct Finding {

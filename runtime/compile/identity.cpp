@@ -28,14 +28,6 @@ struct FileFacts {
     std::vector<std::string> needed;
 };
 
-std::string hex(ByteView bytes) {
-    std::string text;
-    for (const auto byte : bytes) {
-        text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-    }
-    return text;
-}
-
 auto unusable(const fs::path& path, std::string_view why) {
     return fail(ErrorCode::environment, Stage::compile, fmt::format("identify {}: {}", path.string(), why));
 }

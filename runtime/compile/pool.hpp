@@ -1,15 +1,18 @@
-// The workers of one compiler: started when needed, as many as may run at once, replaced when they fail.
+// The workers of one compiler: started when needed, as many as may run at once, replaced when they fail,
+// ended when nobody needed them for a while.
 #pragma once
 
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/error.hpp"
@@ -18,13 +21,12 @@
 namespace kiln::compile {
 
 struct PoolConfig {
-    Toolchain toolchain;
-    std::filesystem::path worker;
+    WorkerConfig worker;
     unsigned workers = 1;
-    std::chrono::milliseconds time_limit{};
+    std::chrono::milliseconds idle_limit{};  // after which an idle worker is ended; 0: none is kept
 };
 
-// Thread safe.
+// Thread safe. Destroyed when no exchange runs.
 class Pool {
   public:
     explicit Pool(PoolConfig config) : config_(std::move(config)), owner_(::getpid()) {}
@@ -38,38 +40,59 @@ class Pool {
     [[nodiscard]] Result<Reply> exchange(const std::function<std::string(std::uint64_t)>& encode,
                                          std::string_view subject, const std::string& generation);
 
+    // Ends every exchange, those that wait for a worker among them, and refuses later ones: worker_failed.
+    void stop() noexcept;
+
   private:
     struct Worker {
         std::unique_ptr<WorkerProcess> process;
         std::string generation;
+        std::chrono::steady_clock::time_point since;  // it is idle
     };
 
-    // Takes one of the config_.workers places, waiting for it, and an idle worker of that generation if there
-    // is one.
-    [[nodiscard]] std::unique_ptr<WorkerProcess> take(const std::string& generation);
-    void give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) noexcept;
-
-    // A place that is given back whatever happens, with `process` where there is one.
-    struct Place {
-        Place(Pool& its_pool, const std::string& its_generation)
-            : pool(its_pool), generation(its_generation), process(pool.take(generation)) {}
-        ~Place() { pool.give_back(std::move(process), generation); }
+    // One of the config_.workers places, given back whatever happens, with the worker where there is one.
+    class Place {
+      public:
+        Place(Pool& pool, const std::string& generation) : pool_(pool), generation_(generation) {}
+        ~Place() { pool_.give_back(std::move(process), generation_); }
         Place(const Place&) = delete;
         Place& operator=(const Place&) = delete;
 
-        Pool& pool;
-        const std::string& generation;
         std::unique_ptr<WorkerProcess> process;
+
+      private:
+        Pool& pool_;
+        const std::string& generation_;
     };
+
+    // Takes a place, waiting for one. False when the pool was stopped.
+    [[nodiscard]] bool take_place();
+    // An idle worker of that generation, or a new one. Stop() reaches it from here on.
+    [[nodiscard]] Result<std::unique_ptr<WorkerProcess>> take_worker(const std::string& generation);
+    [[nodiscard]] std::unique_ptr<WorkerProcess> take_idle(const std::string& generation);
+    void give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) noexcept;
+    // Ends a worker that is of no more use.
+    void discard(std::unique_ptr<WorkerProcess> process) noexcept;
+    // With mutex_ held: sees to it that somebody ends idle workers in time.
+    void start_keeper();
+    void keep();
 
     const PoolConfig config_;
     const pid_t owner_;
     std::atomic<std::uint64_t> sequence_{0};
+    std::once_flag swept_;
 
     std::mutex mutex_;
     std::condition_variable place_free_;
-    std::vector<Worker> idle_;  // protected by mutex_
-    unsigned busy_ = 0;         // places taken; protected by mutex_
+    std::condition_variable closed_;
+    // Protected by mutex_.
+    std::vector<Worker> idle_;  // the one that was used last at the end
+    std::vector<WorkerProcess*> running_;
+    unsigned busy_ = 0;  // places taken
+    bool stopped_ = false;
+    bool closing_ = false;
+    bool keeper_runs_ = false;
+    std::unique_ptr<std::thread> keeper_;  // ends idle workers; runs only while there are any
 };
 
 }  // namespace kiln::compile

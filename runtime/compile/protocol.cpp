@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/include/kiln/kiln.h"
+
 namespace kiln::compile {
 namespace {
 
@@ -93,6 +95,12 @@ ErrorCode decode_code(std::uint64_t value) {
 
 }  // namespace
 
+std::string_view own_version() {
+    static const std::string version =
+        fmt::format("{}.{}.{}", KILN_VERSION_MAJOR, KILN_VERSION_MINOR, KILN_VERSION_PATCH);
+    return version;
+}
+
 std::string encode_compile(std::uint64_t sequence, const CompileRequest& request) {
     Encoder encoder;
     encoder.text(request.name);
@@ -117,6 +125,10 @@ std::string encode_disassemble(std::uint64_t sequence, ByteView code_object) {
 std::string encode_reply(std::uint64_t sequence, const Reply& reply) {
     Encoder encoder;
     switch (reply.kind) {
+        case ReplyKind::ready:
+            encoder.text(reply.version);
+            encoder.number(reply.memory_limit);
+            break;
         case ReplyKind::compiled:
             encoder.text(reply.code_object);
             encoder.text(reply.code_lines);
@@ -182,6 +194,10 @@ Result<Reply> decode_reply(std::uint32_t kind, std::string_view body) {
     Reply reply;
     reply.kind = static_cast<ReplyKind>(kind);
     switch (reply.kind) {
+        case ReplyKind::ready:
+            reply.version = decoder.text();
+            reply.memory_limit = decoder.number();
+            break;
         case ReplyKind::compiled:
             reply.code_object = decoder.text();
             reply.code_lines = decoder.text();

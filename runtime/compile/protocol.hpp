@@ -1,10 +1,10 @@
-// What the pool and the worker say to each other, over one stream socket: a request, then its reply, one at a
-// time.
+// What the pool and the worker say to each other, over one stream socket: the worker says first what it is
+// (ready), then a request, then its reply, one at a time.
 //
 // clang-format off
 //   frame        = magic sequence kind length body
 //   magic        = "kilnw1\0\0"    8 bytes; names the version of this grammar: it changes when the grammar does
-//   sequence     = u64             of the request; its reply repeats it
+//   sequence     = u64             of the request; its reply repeats it; 0 of ready
 //   kind         = u32             a RequestKind or a ReplyKind
 //   length       = u64             of the body, at most kMostBodyBytes
 //   number       = u64             all numbers are little-endian
@@ -14,6 +14,8 @@
 //   compile      = name:text source:text headers:texts target:text options:texts
 //                  headers are name, text, name, text, ...
 //   disassemble  = code_object:text
+//   ready        = version:text memory_limit:number
+//                  of kiln, which must be the host's own; bytes of address space that it may use, 0 for no limit
 //   compiled     = code_object:text code_lines:text log:text nanoseconds:number loaded:texts
 //   disassembled = code_lines:text
 //                  as disassembly.hpp formats them; the head of a listing is the host's to write
@@ -36,7 +38,10 @@
 namespace kiln::compile {
 
 enum class RequestKind : std::uint32_t { compile = 1, disassemble = 2 };
-enum class ReplyKind : std::uint32_t { compiled = 101, disassembled = 102, failed = 103 };
+enum class ReplyKind : std::uint32_t { ready = 100, compiled = 101, disassembled = 102, failed = 103 };
+
+// How a worker's last words say that it died of its memory limit; "N MiB" follows.
+constexpr const char* kOutOfMemoryWords = "ran out of its";
 
 constexpr std::uint64_t kMostBodyBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kFrameHeadBytes = 28;
@@ -49,6 +54,8 @@ struct FrameHead {
 
 struct Reply {
     ReplyKind kind = ReplyKind::failed;
+    std::string version;             // of ready
+    std::uint64_t memory_limit = 0;  // of ready
     std::string code_object;
     std::string code_lines;
     std::string log;
@@ -56,6 +63,9 @@ struct Reply {
     std::vector<std::string> loaded;  // paths of the libraries in the worker
     Error error;                      // of failed
 };
+
+// The version of kiln that this code was built as.
+[[nodiscard]] std::string_view own_version();
 
 // Head and body in one.
 [[nodiscard]] std::string encode_compile(std::uint64_t sequence, const CompileRequest& request);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/compile/worker_limits.hpp"
+
 namespace kiln::compile {
 namespace {
 
@@ -26,17 +29,17 @@ constexpr std::size_t kLastWordsBytes = 8192;
 constexpr std::size_t kReadBytes = 65536;
 constexpr milliseconds kEndingTakes{2000};  // from the end of a worker's socket to the end of its process
 
-auto system_failure(std::string_view what, int error) {
+auto system_failure(std::string_view what, int error, const std::string& in_the_way = {}) {
     return fail(ErrorCode::environment, Stage::compile,
-                fmt::format("start a compile worker: {}: {}", what, std::strerror(error)));
+                fmt::format("start a compile worker: {}: {}{}", what, std::strerror(error), in_the_way));
 }
 
-// Out of the way of 0, 1 and 2, which the child's descriptors are moved to: a host may run with those closed.
-UniqueFd moved_up(UniqueFd fd) {
-    if (fd.get() > STDERR_FILENO) {
-        return fd;
-    }
-    return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+// For the message of a worker that ended, or never began: what may be the reason.
+std::string host_limits(std::uint64_t memory_limit) {
+    const std::string limits = limits_in_the_way(memory_limit);
+    return limits.empty()
+               ? limits
+               : fmt::format(" (this program runs under limits that no worker can raise: {})", limits);
 }
 
 struct Channels {
@@ -59,10 +62,14 @@ Result<Channels> open_channels() {
     }
     channels.host_errors = UniqueFd(errors[0]);
     channels.worker_errors = UniqueFd(errors[1]);
-    channels.worker_socket = moved_up(std::move(channels.worker_socket));
-    channels.worker_errors = moved_up(std::move(channels.worker_errors));
-    if (!channels.worker_socket.valid() || !channels.worker_errors.valid() ||
-        ::fcntl(channels.host_errors.get(), F_SETFL, O_NONBLOCK) != 0) {
+    for (UniqueFd* const end :
+         {&channels.host_socket, &channels.worker_socket, &channels.host_errors, &channels.worker_errors}) {
+        *end = above_standard_streams(std::move(*end));
+        if (!end->valid()) {
+            return system_failure("descriptors", errno);
+        }
+    }
+    if (::fcntl(channels.host_errors.get(), F_SETFL, O_NONBLOCK) != 0) {
         return system_failure("descriptors", errno);
     }
     return channels;
@@ -143,28 +150,7 @@ std::vector<std::string> worker_environment(const std::filesystem::path& scratch
     };
 }
 
-Result<ScratchFolder> ScratchFolder::make() {
-    std::error_code error;
-    const auto parent = std::filesystem::temp_directory_path(error);
-    if (error) {
-        return system_failure("folder for temporary files", error.value());
-    }
-    std::string path = (std::filesystem::absolute(parent, error) / "kiln-compile-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) {
-        return system_failure(path, errno);
-    }
-    return ScratchFolder(path);
-}
-
-ScratchFolder::~ScratchFolder() {
-    if (!path_.empty()) {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-}
-
-Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Toolchain& toolchain,
-                                                            const std::filesystem::path& worker) {
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const WorkerConfig& config) {
     auto scratch = ScratchFolder::make();
     if (!scratch) {
         return fail(scratch);
@@ -173,25 +159,39 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const Toolchain& too
     if (!channels) {
         return fail(channels);
     }
+    const Toolchain& toolchain = config.toolchain;
     std::vector<std::string> command;
     if (!toolchain.loader.empty()) {
         command = {toolchain.loader.string(), "--library-path", toolchain.folder.string()};
     }
     for (const auto& word :
-         {worker.string(), std::string("--hiprtc"), toolchain.hiprtc.string(), std::string("--comgr"),
-          toolchain.comgr.string(), std::string("--scratch"), scratch->path().string()}) {
+         {config.worker.string(), std::string("--hiprtc"), toolchain.hiprtc.string(), std::string("--comgr"),
+          toolchain.comgr.string(), std::string("--scratch"), scratch->path().string(), std::string("--host"),
+          std::to_string(::getpid()), std::string("--memory-limit"), std::to_string(config.memory_limit)}) {
         command.push_back(word);
     }
     pid_t pid = -1;
     if (const int error =
             Spawn().run(pid, *channels, scratch->path(), command, worker_environment(scratch->path()));
         error != 0) {
-        return system_failure(command.front(), error);
+        return system_failure(config.worker.string(), error, host_limits(config.memory_limit));
     }
-    return std::unique_ptr<WorkerProcess>(new WorkerProcess(std::move(*scratch), worker, pid,
+    return std::unique_ptr<WorkerProcess>(new WorkerProcess(config, std::move(*scratch), pid,
                                                             std::move(channels->host_socket),
                                                             std::move(channels->host_errors)));
 }
+
+WorkerProcess::WorkerProcess(const WorkerConfig& config, ScratchFolder scratch, pid_t pid, UniqueFd socket,
+                             UniqueFd errors)
+    : scratch_(std::move(scratch)),
+      worker_(config.worker),
+      time_limit_(config.time_limit),
+      memory_limit_(config.memory_limit),
+      pid_(pid),
+      socket_(std::move(socket)),
+      errors_(std::move(errors)),
+      // Before anybody could have collected the process, but for a host that ignores SIGCHLD.
+      ending_(above_standard_streams(UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))))) {}
 
 WorkerProcess::~WorkerProcess() {
     if (pid_ > 0) {
@@ -208,37 +208,82 @@ void WorkerProcess::abandon() {
 }
 
 bool WorkerProcess::is_idle() const {
-    pollfd watched{.fd = socket_.get(), .events = POLLIN | POLLRDHUP, .revents = 0};
-    return ::poll(&watched, 1, 0) == 0;
+    pollfd watched[2] = {{.fd = socket_.get(), .events = POLLIN | POLLRDHUP, .revents = 0},
+                         {.fd = ending_.get(), .events = POLLIN, .revents = 0}};
+    return ::poll(watched, 2, 0) == 0;
 }
 
-Result<Reply> WorkerProcess::exchange(std::string_view frame, std::uint64_t sequence,
-                                      std::string_view subject, milliseconds limit) {
-    const auto deadline = steady_clock::now() + limit;
+void WorkerProcess::interrupt() {
+    interrupted_ = true;
+    kill_group();
+}
+
+Result<void> WorkerProcess::await_ready() {
+    const auto refuse = [&](std::string_view what) {
+        return fail(ErrorCode::environment, Stage::compile,
+                    fmt::format("compile worker {} {}: expected the kiln-compile of kiln {}",
+                                worker_.string(), what, own_version()));
+    };
     std::string received;
-    last_words_.clear();
+    std::string_view nothing;
+    const auto head =
+        receive(nothing, 0, received, fmt::format("start of a compile worker of kiln {}", own_version()));
+    if (!head) {
+        Error error = head.error();
+        error.code = ErrorCode::environment;
+        return tl::unexpected<Error>(std::move(error));
+    }
+    const auto ready = decode_reply(head->kind, std::string_view(received).substr(kFrameHeadBytes));
+    if (!ready || ready->kind != ReplyKind::ready) {
+        kill_group();
+        return refuse("does not say what it is");
+    }
+    if (ready->version != own_version()) {
+        kill_group();
+        return refuse(fmt::format("is of kiln {}", ready->version));
+    }
+    memory_limit_ = ready->memory_limit;
+    return {};
+}
+
+Result<FrameHead> WorkerProcess::receive(std::string_view& frame, std::uint64_t sequence,
+                                         std::string& received, std::string_view subject) {
+    const auto deadline = steady_clock::now() + time_limit_;
+    FrameHead head;
     std::uint64_t expected = kFrameHeadBytes;
     while (received.size() < expected) {
         const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
         if (left <= milliseconds::zero()) {
-            return failure(subject, fmt::format("did not answer within {} ms and was ended", limit.count()));
+            return failure(subject,
+                           fmt::format("did not answer within {} ms and was ended", time_limit_.count()));
         }
         if (!advance(frame, received, left)) {
             return failure(subject, how_it_ended());
         }
         if (received.size() >= kFrameHeadBytes && expected == kFrameHeadBytes) {
-            const auto head = decode_head(std::string_view(received).substr(0, kFrameHeadBytes));
-            if (!head || head->sequence != sequence) {
+            const auto decoded = decode_head(std::string_view(received).substr(0, kFrameHeadBytes));
+            if (!decoded || decoded->sequence != sequence) {
                 return failure(subject,
-                               head ? "answered another request" : "answered what is not of the protocol");
+                               decoded ? "answered another request" : "answered what is not of the protocol");
             }
-            expected += head->body_bytes;
+            head = *decoded;
+            expected += head.body_bytes;
         }
     }
     if (received.size() > expected || !frame.empty()) {
         return failure(subject, "answered more than one reply, or before it was asked");
     }
-    const auto head = decode_head(std::string_view(received).substr(0, kFrameHeadBytes));
+    return head;
+}
+
+Result<Reply> WorkerProcess::exchange(std::string_view frame, std::uint64_t sequence,
+                                      std::string_view subject) {
+    std::string received;
+    last_words_.clear();
+    const auto head = receive(frame, sequence, received, subject);
+    if (!head) {
+        return tl::unexpected<Error>(head.error());
+    }
     auto reply = decode_reply(head->kind, std::string_view(received).substr(kFrameHeadBytes));
     if (!reply) {
         return failure(subject, reply.error().message);
@@ -247,12 +292,13 @@ Result<Reply> WorkerProcess::exchange(std::string_view frame, std::uint64_t sequ
 }
 
 bool WorkerProcess::advance(std::string_view& frame, std::string& received, milliseconds wait) {
-    pollfd watched[2] = {{.fd = socket_.get(),
+    pollfd watched[3] = {{.fd = socket_.get(),
                           .events = static_cast<short>(frame.empty() ? POLLIN : POLLIN | POLLOUT),
                           .revents = 0},
-                         {.fd = errors_.get(), .events = POLLIN, .revents = 0}};
+                         {.fd = errors_.get(), .events = POLLIN, .revents = 0},
+                         {.fd = ending_.get(), .events = POLLIN, .revents = 0}};
     const auto longest = std::min<milliseconds::rep>(wait.count(), 60'000);
-    if (::poll(watched, 2, static_cast<int>(longest)) <= 0) {
+    if (::poll(watched, 3, static_cast<int>(longest)) <= 0) {
         return true;  // the time is up, or a signal came: the caller looks at the clock
     }
     if (watched[1].revents != 0) {
@@ -265,7 +311,7 @@ bool WorkerProcess::advance(std::string_view& frame, std::string& received, mill
         received.resize(used + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
         return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
     }
-    if ((watched[0].revents & POLLOUT) != 0) {
+    if ((watched[0].revents & POLLOUT) != 0 && watched[2].revents == 0) {
         const ssize_t sent = ::send(socket_.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0) {
             return errno == EAGAIN || errno == EINTR;
@@ -273,7 +319,7 @@ bool WorkerProcess::advance(std::string_view& frame, std::string& received, mill
         frame.remove_prefix(static_cast<std::size_t>(sent));
         return true;
     }
-    return watched[0].revents == 0;
+    return watched[0].revents == 0 && watched[2].revents == 0;
 }
 
 void WorkerProcess::take_errors() {
@@ -293,12 +339,19 @@ void WorkerProcess::take_errors() {
 }
 
 tl::unexpected<Error> WorkerProcess::failure(std::string_view subject, std::string_view what) {
+    if (interrupted_) {
+        return fail(ErrorCode::worker_failed, Stage::compile, fmt::format("{}: stopped", subject));
+    }
     kill_group();
     take_errors();
     if (last_words_.size() > kLastWordsBytes) {
         last_words_.erase(0, last_words_.size() - kLastWordsBytes);
     }
-    std::string message = fmt::format("{}: compile worker {} {}", subject, worker_.string(), what);
+    std::string said(what);
+    if (last_words_.find(kOutOfMemoryWords) != std::string::npos) {
+        said = fmt::format("{} {} MiB{}", kOutOfMemoryWords, memory_limit_ >> 20, host_limits(memory_limit_));
+    }
+    std::string message = fmt::format("{}: compile worker {} {}", subject, worker_.string(), said);
     if (!last_words_.empty()) {
         message += "; the end of its log:\n" + last_words_;
     }
@@ -312,7 +365,7 @@ std::string WorkerProcess::how_it_ended() {
         siginfo_t ending{};
         const int result = ::waitid(P_PID, static_cast<id_t>(pid_), &ending, WEXITED | WNOHANG | WNOWAIT);
         if (result == 0 && ending.si_pid == pid_) {
-            return describe(ending);
+            return describe(ending) + host_limits(memory_limit_);
         }
         if (result != 0 && errno == ECHILD) {
             return "ended (how is not known: this program collects its children itself)";

@@ -10,6 +10,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "runtime/compile/protocol.hpp"
+#include "runtime/compile/scratch_folder.hpp"
 #include "runtime/compile/toolchain.hpp"
 
 namespace kiln::compile {
@@ -27,53 +29,50 @@ namespace kiln::compile {
 // compiler.
 [[nodiscard]] std::vector<std::string> worker_environment(const std::filesystem::path& scratch);
 
-// A fresh folder (0700) below the system's folder for temporary files; removed with what is in it.
-class ScratchFolder {
-  public:
-    [[nodiscard]] static Result<ScratchFolder> make();
-    ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    ScratchFolder& operator=(ScratchFolder&&) = delete;
-    ~ScratchFolder();
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    void release() { path_.clear(); }
-
-  private:
-    explicit ScratchFolder(std::filesystem::path path) : path_(std::move(path)) {}
-    std::filesystem::path path_;
+struct WorkerConfig {
+    Toolchain toolchain;
+    std::filesystem::path worker;
+    std::chrono::milliseconds time_limit{};  // of the start, and of each request
+    std::uint64_t memory_limit = 0;          // of the process, in bytes of address space; 0 for none
 };
 
-// Used by one thread at a time.
+// Used by one thread at a time, but for interrupt().
 class WorkerProcess {
   public:
-    [[nodiscard]] static Result<std::unique_ptr<WorkerProcess>> start(const Toolchain& toolchain,
-                                                                      const std::filesystem::path& worker);
+    // Spawns the program; it has said nothing yet.
+    [[nodiscard]] static Result<std::unique_ptr<WorkerProcess>> spawn(const WorkerConfig& config);
     ~WorkerProcess();
     WorkerProcess(const WorkerProcess&) = delete;
     WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+    // Waits until it has said that it is ready, and of this kiln's own version; once, before any exchange.
+    // environment when it does not: another program, another version, or one that can not run here.
+    [[nodiscard]] Result<void> await_ready();
 
     // Sends one frame and waits for the reply of the same sequence number. After an error, which is
     // worker_failed and carries the end of the worker's stderr, the worker is of no more use. `subject` is
     // what the message calls the request.
     [[nodiscard]] Result<Reply> exchange(std::string_view frame, std::uint64_t sequence,
-                                         std::string_view subject, std::chrono::milliseconds limit);
+                                         std::string_view subject);
 
     // False when it ended, or said something nobody asked for, since the last exchange.
     [[nodiscard]] bool is_idle() const;
+
+    // Ends the process; an exchange that waits for it fails, and says that it was stopped. Any thread.
+    void interrupt();
 
     // In a process that was forked from the owner: forgets the worker, which is the owner's to end.
     void abandon();
 
   private:
-    WorkerProcess(ScratchFolder scratch, std::filesystem::path worker, pid_t pid, UniqueFd socket,
-                  UniqueFd errors)
-        : scratch_(std::move(scratch)),
-          worker_(std::move(worker)),
-          pid_(pid),
-          socket_(std::move(socket)),
-          errors_(std::move(errors)) {}
+    WorkerProcess(const WorkerConfig& config, ScratchFolder scratch, pid_t pid, UniqueFd socket,
+                  UniqueFd errors);
 
+    // One whole frame of the other side, into `received`.
+    [[nodiscard]] Result<FrameHead> receive(std::string_view& frame, std::uint64_t sequence,
+                                            std::string& received, std::string_view subject);
     // One step of waiting: sends what is left of `frame`, takes what has come. False when the other side hung
-    // up.
+    // up, or has ended and left its socket to a child.
     [[nodiscard]] bool advance(std::string_view& frame, std::string& received,
                                std::chrono::milliseconds wait);
     void take_errors();
@@ -83,10 +82,14 @@ class WorkerProcess {
 
     ScratchFolder scratch_;
     const std::filesystem::path worker_;
-    pid_t pid_;  // negative once abandoned
+    const std::chrono::milliseconds time_limit_;
+    std::uint64_t memory_limit_;  // as asked for, then as the worker says that it has it
+    pid_t pid_;                   // negative once abandoned
     UniqueFd socket_;
     UniqueFd errors_;
+    UniqueFd ending_;  // readable once the process has ended; invalid where the kernel has no such thing
     std::string last_words_;  // the end of what it wrote to stderr since the last reply
+    std::atomic<bool> interrupted_{false};
 };
 
 }  // namespace kiln::compile

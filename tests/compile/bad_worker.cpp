@@ -1,4 +1,6 @@
 // A compile worker that does what the name of the request says, most of it wrong. Started as kiln-compile is.
+// How it starts, the file PROGRAM.start says where there is one: "silent", "garbage", "other version",
+// "exit".
 
 #include <signal.h>
 #include <unistd.h>
@@ -6,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -65,6 +68,26 @@ void answer(const std::string& name, std::uint64_t sequence) {
         }
         std::fprintf(stderr, "about to hang with a child\n");
         hang();
+    } else if (name == "child that holds the socket") {
+        if (::fork() == 0) {
+            hang();
+        }
+        std::fprintf(stderr, "leaving a child behind\n");
+        std::exit(7);
+    } else if (name == "deaf") {
+        ::signal(SIGTERM, SIG_IGN);
+        ::signal(SIGINT, SIG_IGN);
+        ::signal(SIGHUP, SIG_IGN);
+        std::fprintf(stderr, "not listening\n");
+        hang();
+    } else if (name == "stopped") {
+        ::raise(SIGSTOP);
+    } else if (name == "flood before the answer") {
+        const std::string line(1000, 'x');
+        for (int i = 0; i < 20'000; ++i) {
+            std::fprintf(stderr, "%s\n", line.c_str());
+        }
+        write_all(served(sequence));
     } else if (name == "flood") {
         const std::string line(1000, 'x');
         while (true) {
@@ -91,6 +114,30 @@ void answer(const std::string& name, std::uint64_t sequence) {
         frame.replace(kFrameHeadBytes - 8, 8, std::string(8, '\x7f'));
         write_all(frame);
         hang();
+    } else if (name == "longer than it says") {
+        std::string frame = served(sequence);
+        --frame[kFrameHeadBytes - 8];
+        write_all(frame);
+        hang();
+    } else if (name == "shorter than it says") {
+        std::string frame = served(sequence);
+        ++frame[kFrameHeadBytes - 8];
+        write_all(frame);
+        hang();
+    } else if (name == "fields beyond the body") {
+        std::string frame = served(sequence);
+        frame[kFrameHeadBytes + 8] = '\x7f';  // the length of the message
+        write_all(frame);
+        hang();
+    } else if (name == "unknown kind") {
+        std::string frame = served(sequence);
+        frame[16] = '\x7f';
+        write_all(frame);
+    } else if (name == "closed but alive") {
+        ::close(STDOUT_FILENO);
+        ::close(STDIN_FILENO);
+        ::close(STDERR_FILENO);
+        hang();
     } else if (name == "other request") {
         write_all(served(sequence + 1));
     } else if (name == "other kind") {
@@ -108,6 +155,9 @@ void answer(const std::string& name, std::uint64_t sequence) {
         write_all(served(sequence));
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         write_all("and another thing");
+    } else if (name == "moment") {
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        write_all(served(sequence));
     } else if (name == "second") {
         std::this_thread::sleep_for(std::chrono::seconds(1));
         write_all(served(sequence));
@@ -116,9 +166,35 @@ void answer(const std::string& name, std::uint64_t sequence) {
     }
 }
 
+// False when there is nothing more to do.
+bool start(const std::string& how) {
+    Reply ready;
+    ready.kind = ReplyKind::ready;
+    ready.version = own_version();
+    if (how == "silent") {
+        hang();
+    } else if (how == "garbage") {
+        write_all(std::string(1000, '\xa5'));
+        hang();
+    } else if (how == "exit") {
+        std::fprintf(stderr, "will not start\n");
+        return false;
+    } else if (how == "other version") {
+        ready.version = "99.1.2";
+    }
+    write_all(encode_reply(0, ready));
+    return true;
+}
+
 }  // namespace
 
-int main() {
+int main(int, char** argv) {
+    // Under a foreign loader the program is not /proc/self/exe; argv has its path in both cases.
+    std::string how;
+    std::getline(std::ifstream(std::string(argv[0]) + ".start") >> std::ws, how);
+    if (!start(how)) {
+        return 3;
+    }
     std::string head(kFrameHeadBytes, '\0');
     while (read_exactly(head)) {
         const auto decoded = decode_head(head);

@@ -55,6 +55,14 @@ TEST_CASE("ProtocolReadsTheRepliesThatItWrote") {
     CHECK(compiled->nanoseconds == reply.nanoseconds);
     CHECK(compiled->loaded == reply.loaded);
 
+    reply.kind = ReplyKind::ready;
+    reply.version = own_version();
+    reply.memory_limit = std::uint64_t{3} << 40;
+    const auto ready = decode_reply(100, body_of(encode_reply(0, reply)));
+    REQUIRE(ready);
+    CHECK(ready->version == own_version());
+    CHECK(ready->memory_limit == reply.memory_limit);
+
     reply.kind = ReplyKind::failed;
     reply.error = {ErrorCode::compile_failed, kiln::Stage::compile, "no"};
     const auto failed = decode_reply(103, body_of(encode_reply(1, reply)));

@@ -39,6 +39,11 @@ std::size_t count_open_descriptors() {
         std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
 }
 
+std::size_t count_threads() {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()));
+}
+
 TemporaryFolder::TemporaryFolder() {
     std::string pattern = (fs::temp_directory_path() / "kiln-compile-test-XXXXXX").string();
     REQUIRE(::mkdtemp(pattern.data()) != nullptr);

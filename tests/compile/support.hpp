@@ -54,6 +54,7 @@ template <class Condition>
 bool eventually(Condition condition);
 
 std::size_t count_open_descriptors();
+std::size_t count_threads();
 
 // A folder that is removed with what is in it.
 class TemporaryFolder {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <fstream>
 #include <new>
 #include <thread>
 
@@ -19,6 +20,7 @@ using namespace kiln::compile;
 using namespace std::chrono_literals;
 using test::children;
 using test::make_bad_compiler;
+using test::make_compiler;
 
 namespace {
 
@@ -68,12 +70,38 @@ TEST_CASE("WorkerThatEndsIsNamedWithItsStatusAndLastWords") {
 
 TEST_CASE("WorkerThatHangsIsEndedAtTheLimit") {
     auto compiler =
-        make_bad_compiler({.worker = {}, .toolchain_prefix = {}, .workers = 1, .time_limit = 1000ms});
+        make_bad_compiler({.worker = {}, .toolchain_prefix = {}, .workers = 1, .time_limit = 500ms});
     const auto start = std::chrono::steady_clock::now();
-    check_fails(*compiler, "hang", "did not answer within 1000 ms", "about to hang");
+    check_fails(*compiler, "hang", "did not answer within 500 ms", "about to hang");
     CHECK(std::chrono::steady_clock::now() - start < 8s);
-    check_fails(*compiler, "slow half", "did not answer within 1000 ms");
-    check_fails(*compiler, "flood", "did not answer within 1000 ms", "xxxx");
+    for (const char* behaviour : {"slow half", "shorter than it says", "stopped"}) {
+        check_fails(*compiler, behaviour, "did not answer within 500 ms");
+    }
+    check_fails(*compiler, "flood", "did not answer within 500 ms", "xxxx");
+    check_fails(*compiler, "deaf", "did not answer within 500 ms", "not listening");
+}
+
+TEST_CASE("WorkerThatWasStoppedWhileIdleIsEndedAtTheLimit") {
+    auto compiler =
+        make_bad_compiler({.worker = {}, .toolchain_prefix = {}, .workers = 1, .time_limit = 500ms});
+    check_served(*compiler);
+    ::kill(children().at(0), SIGSTOP);
+    CHECK(is_within(ask(*compiler, "ordinary").message, "did not answer within 500 ms"));
+    check_served(*compiler);
+    CHECK(children().size() == 1);
+}
+
+TEST_CASE("WorkerThatWritesMuchToItsLogIsServedAllTheSame") {
+    auto compiler = make_bad_compiler();
+    CHECK(ask(*compiler, "flood before the answer").message == "served");
+    check_served(*compiler);
+}
+
+TEST_CASE("WorkerThatLeavesItsSocketToAChildIsSeenToEnd") {
+    auto compiler = make_bad_compiler();
+    const auto start = std::chrono::steady_clock::now();
+    check_fails(*compiler, "child that holds the socket", "status 7", "leaving a child behind");
+    CHECK(std::chrono::steady_clock::now() - start < 20s);  // far from the limit of two minutes
 }
 
 TEST_CASE("WorkerThatHangsTakesItsOwnChildrenAlong") {
@@ -101,6 +129,9 @@ TEST_CASE("WorkerThatTalksNonsenseIsReplaced") {
     check_fails(*compiler, "huge", "not of the protocol");
     check_fails(*compiler, "other request", "another request");
     check_fails(*compiler, "two replies", "more than one reply");
+    check_fails(*compiler, "longer than it says", "more than one reply");
+    check_fails(*compiler, "fields beyond the body", "not as the protocol has it");
+    check_fails(*compiler, "unknown kind", "unknown kind 127");
 }
 
 TEST_CASE("WorkerThatStopsInTheMiddleOfAReplyIsReplaced") {
@@ -200,7 +231,9 @@ TEST_CASE("FailuresOfOneThreadDoNotDisturbAnother") {
 TEST_CASE("PlaceOfARequestThatThrowsIsGivenBack") {
     auto toolchain = find_toolchain({});
     REQUIRE(toolchain);
-    Pool pool({.toolchain = *toolchain, .worker = KILN_BAD_WORKER, .workers = 1, .time_limit = 10s});
+    Pool pool({.worker = {.toolchain = *toolchain, .worker = KILN_BAD_WORKER, .time_limit = 10s},
+               .workers = 1,
+               .idle_limit = 10s});
     const auto encode = [](std::uint64_t sequence) {
         return encode_compile(sequence, test::kernel_request("ordinary"));
     };
@@ -212,4 +245,99 @@ TEST_CASE("PlaceOfARequestThatThrowsIsGivenBack") {
         REQUIRE(reply);
         CHECK(reply->error.message == "served");
     }
+}
+
+TEST_CASE("WorkerThatClosesItsDescriptorsButLivesIsReplaced") {
+    auto compiler = make_bad_compiler();
+    check_fails(*compiler, "closed but alive", "closed its output and was ended");
+}
+
+TEST_CASE("WorkerThatDoesNotStartAsOneIsAnEnvironmentErrorThatNamesIt") {
+    const test::TemporaryFolder folder;
+    const auto worker = folder.path() / "worker";
+    std::filesystem::copy_file(KILN_BAD_WORKER, worker);
+    auto compiler =
+        make_compiler({.worker = worker, .toolchain_prefix = {}, .workers = 1, .time_limit = 1000ms});
+    const struct {
+        const char* how;
+        const char* what;
+    } starts[] = {{"silent", "did not answer within 1000 ms"},
+                  {"garbage", "not of the protocol"},
+                  {"exit", "ended with status 3"},
+                  {"other version", "is of kiln 99.1.2: expected the kiln-compile of kiln "}};
+    for (const auto& start : starts) {
+        CAPTURE(start.how);
+        std::ofstream(worker.string() + ".start") << start.how;
+        const auto error = ask(*compiler, "ordinary");
+        CHECK(error.code == ErrorCode::environment);
+        CHECK_MESSAGE(is_within(error.message, start.what), error.message);
+        CHECK_MESSAGE(is_within(error.message, worker.string()), error.message);
+        CHECK(children().empty());
+    }
+    std::filesystem::remove(worker.string() + ".start");
+    check_served(*compiler);
+}
+
+TEST_CASE("IdleWorkersEndAfterAWhile") {
+    const auto descriptors = test::count_open_descriptors();
+    auto compiler = make_bad_compiler(
+        {.worker = {}, .toolchain_prefix = {}, .workers = 2, .time_limit = 60s, .idle_limit = 300ms});
+    for (int round = 0; round < 2; ++round) {
+        std::thread other([&] { CHECK(ask(*compiler, "moment").message == "served"); });
+        CHECK(ask(*compiler, "moment").message == "served");
+        other.join();
+        const auto folder =
+            std::filesystem::read_symlink("/proc/" + std::to_string(children().at(0)) + "/cwd");
+        CHECK(test::eventually([] { return children().empty(); }));
+        CHECK(test::eventually([&] { return !std::filesystem::exists(folder); }));
+        // Nor a thread that waits for nothing.
+        CHECK(test::eventually([] { return test::count_threads() == 1; }));
+        CHECK(test::count_open_descriptors() == descriptors);
+    }
+    SUBCASE("one that is used goes on") {
+        check_served(*compiler);
+        const auto first = children();
+        for (int i = 0; i < 20; ++i) {
+            std::this_thread::sleep_for(20ms);  // shorter than the limit, longer than it in all
+            check_served(*compiler);
+        }
+        CHECK(children() == first);
+    }
+    SUBCASE("the compiler may go while some are idle") {
+        check_served(*compiler);
+        compiler.reset();
+        CHECK(children().empty());
+        CHECK(test::count_threads() == 1);
+    }
+}
+
+TEST_CASE("NoIdleWorkerIsKeptWhereTheLimitIsZero") {
+    auto compiler = make_bad_compiler(
+        {.worker = {}, .toolchain_prefix = {}, .workers = 2, .time_limit = 60s, .idle_limit = 0ms});
+    check_served(*compiler);
+    CHECK(children().empty());
+    check_served(*compiler);
+}
+
+TEST_CASE("StopEndsRequestsInFlightAndThoseThatWait") {
+    auto compiler = make_bad_compiler({.worker = {}, .toolchain_prefix = {}, .workers = 1});
+    check_served(*compiler);
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+        threads.emplace_back([&] {
+            const auto error = ask(*compiler, "hang");
+            CHECK(error.code == ErrorCode::worker_failed);
+            CHECK_MESSAGE(error.message == "hang: stopped", error.message);
+        });
+    }
+    CHECK(test::eventually([] { return test::count_threads() >= 4; }));
+    compiler->stop();
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    CHECK(std::chrono::steady_clock::now() - start < 30s);
+    CHECK(children().empty());
+    CHECK(ask(*compiler, "ordinary").message == "ordinary: stopped");
+    compiler->stop();
 }

@@ -1,16 +1,27 @@
 #include "runtime/compile/worker/crash.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <new>
+
+#include "runtime/compile/protocol.hpp"
 
 namespace kiln::compile::worker {
 namespace {
 
+constexpr int kExitOutOfMemory = 75;
+
 // Plain memory, because a signal handler may touch nothing else.
 char g_activity[256] = "starting";
+char g_out_of_memory[64];  // what to say then; empty where there is no limit
+std::uint64_t g_memory_limit = 0;
+std::uint64_t g_page_bytes = 4096;
 alignas(16) char g_stack[16384];  // a stack that overflowed can not carry the handler
 
 void say(const char* text) {
@@ -33,18 +44,53 @@ const char* name_of(int signal) {
     }
 }
 
-void on_fatal_signal(int signal) {
+void say_while(const char* what) {
     say("kiln-compile: ");
-    say(name_of(signal));
+    say(what);
     say(" while ");
     say(g_activity);
     say("\n");
+}
+
+// How much address space is left below the limit.
+std::uint64_t room() {
+    char text[64] = {};  // pages of address space, then other numbers
+    const int fd = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = ::read(fd, text, sizeof text - 1);
+    ::close(fd);
+    std::uint64_t pages = 0;
+    for (ssize_t i = 0; i < got && text[i] >= '0' && text[i] <= '9'; ++i) {
+        pages = 10 * pages + static_cast<std::uint64_t>(text[i] - '0');
+    }
+    const std::uint64_t used = pages * g_page_bytes;
+    return used < g_memory_limit ? g_memory_limit - used : 0;
+}
+
+void on_fatal_signal(int signal) {
+    // LLVM aborts when it is refused memory; code that does not look whether it was refused meets a null
+    // pointer, and a stack that can not grow is a segmentation fault as well.
+    const bool refused = errno == ENOMEM;
+    if (g_memory_limit != 0 && (refused || room() < g_memory_limit / 16)) {
+        say_while(g_out_of_memory);
+    } else {
+        say_while(name_of(signal));
+    }
     ::raise(signal);  // SA_RESETHAND has restored the default
+}
+
+void on_refused_memory() {
+    say_while(g_memory_limit != 0 ? g_out_of_memory : "the machine has no memory left");
+    ::_exit(kExitOutOfMemory);
 }
 
 }  // namespace
 
-void report_crashes() {
+void report_crashes(std::uint64_t memory_limit) {
+    g_memory_limit = memory_limit;
+    g_page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    std::snprintf(g_out_of_memory, sizeof g_out_of_memory, "%s %llu MiB", kOutOfMemoryWords,
+                  static_cast<unsigned long long>(memory_limit >> 20));
+    std::set_new_handler(on_refused_memory);
     stack_t stack{};
     stack.ss_sp = g_stack;
     stack.ss_size = sizeof g_stack;

@@ -3,15 +3,17 @@
 // under another dynamic loader.
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
 
 #include "runtime/compile/worker/crash.hpp"
+#include "runtime/compile/worker/limits.hpp"
 #include "runtime/compile/worker/serve.hpp"
 
 namespace {
@@ -21,34 +23,53 @@ namespace worker = kiln::compile::worker;
 
 constexpr int kExitUsage = 2;
 constexpr const char* kUsage =
-    "usage: kiln-compile --hiprtc LIBRARY --comgr LIBRARY --scratch FOLDER\n"
+    "usage: kiln-compile --hiprtc LIBRARY --comgr LIBRARY --scratch FOLDER --host PID --memory-limit BYTES\n"
     "\n"
     "Compile worker of kiln. Reads framed requests from standard input, writes framed replies to standard\n"
     "output, ends when standard input does. Not meant to be started by hand: kiln finds it beside libkiln\n"
     "or through KILN_WORKER.\n"
     "\n"
-    "  --hiprtc   libhiprtc.so.7 or newer, by path\n"
-    "  --comgr    the libamd_comgr that belongs to it, by path\n"
-    "  --scratch  an empty folder of this worker's own; removed at the end\n";
+    "  --hiprtc        libhiprtc.so.7 or newer, by path\n"
+    "  --comgr         the libamd_comgr that belongs to it, by path\n"
+    "  --scratch       an empty folder of this worker's own; removed at the end\n"
+    "  --host          the process that starts this one: when it ends, so does this\n"
+    "  --memory-limit  address space that this process may take; 0 for as much as there is\n";
 
-bool parse(int argc, char** argv, worker::ServeOptions& options) {
-    const std::map<std::string, std::filesystem::path*> known{
-        {"--hiprtc", &options.hiprtc}, {"--comgr", &options.comgr}, {"--scratch", &options.scratch}};
-    for (int i = 1; i < argc; i += 2) {
-        const auto option = known.find(argv[i]);
-        if (option == known.end() || i + 1 == argc) {
-            return false;
-        }
-        *option->second = argv[i + 1];
-    }
-    return !options.hiprtc.empty() && !options.comgr.empty() && !options.scratch.empty();
+template <class Number>
+bool parse_number(const char* text, Number& number) {
+    const char* const end = text + std::strlen(text);
+    const auto [rest, fault] = std::from_chars(text, end, number);
+    return fault == std::errc() && rest == end;
 }
 
-// A compiler that dies leaves no core file of half a gigabyte, and one that eats the memory dies before its
-// host does.
+bool parse(int argc, char** argv, worker::ServeOptions& options) {
+    const std::map<std::string, std::filesystem::path*> paths{
+        {"--hiprtc", &options.hiprtc}, {"--comgr", &options.comgr}, {"--scratch", &options.scratch}};
+    bool limit_given = false;
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc) {
+            return false;
+        }
+        const std::string option = argv[i];
+        const char* const value = argv[i + 1];
+        if (const auto path = paths.find(option); path != paths.end()) {
+            *path->second = value;
+        } else if (option == "--host") {
+            if (!parse_number(value, options.host)) {
+                return false;
+            }
+        } else if (option == "--memory-limit") {
+            limit_given = parse_number(value, options.memory_limit);
+        } else {
+            return false;
+        }
+    }
+    return !options.hiprtc.empty() && !options.comgr.empty() && !options.scratch.empty() &&
+           options.host > 0 && limit_given;
+}
+
+// A compiler that eats the memory of the machine dies before its host does.
 void be_expendable() {
-    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
-    ::setrlimit(RLIMIT_CORE, &none);
     if (const UniqueFd score(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)); score.valid()) {
         [[maybe_unused]] const auto written = ::write(score.get(), "1000", 4);  // best effort
     }
@@ -77,7 +98,9 @@ int main(int argc, char** argv) {
         return kExitUsage;
     }
     be_expendable();
-    worker::report_crashes();
+    options.memory_limit = worker::settle_limits(options.memory_limit);
+    worker::report_crashes(options.memory_limit);
+    std::signal(SIGPIPE, SIG_IGN);  // a host that is gone is seen by the write, and leaves a folder to remove
     UniqueFd requests;
     UniqueFd replies;
     if (!take_over(requests, replies)) {

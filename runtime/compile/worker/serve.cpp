@@ -1,19 +1,18 @@
 #include "runtime/compile/worker/serve.hpp"
 
 #include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 
+#include "runtime/compile/backend/backend.hpp"
 #include "runtime/compile/protocol.hpp"
 #include "runtime/compile/worker/crash.hpp"
-#include "runtime/compile/worker/disassembler.hpp"
-#include "runtime/compile/worker/hiprtc.hpp"
-#include "runtime/compile/worker/log_names.hpp"
 
 namespace kiln::compile::worker {
 namespace {
@@ -51,20 +50,38 @@ void remove_scratch(const std::filesystem::path& scratch) {
     std::filesystem::remove_all(scratch, ignored);
 }
 
-// A compile may take minutes, or forever: when the other side goes away meanwhile, so does this process.
-void end_with_the_host(int requests, std::filesystem::path scratch) {
-    std::thread([requests, scratch = std::move(scratch)] {
-        pollfd watched{.fd = requests, .events = POLLRDHUP, .revents = 0};
-        while (::poll(&watched, 1, -1) < 0 && errno == EINTR) {
-        }
-        remove_scratch(scratch);
-        ::_exit(0);
-    }).detach();
+// Of a process that may have ended before this one could ask; invalid then, and where the kernel has none.
+UniqueFd watch_process(pid_t pid) {
+    return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// A compile may take minutes, or forever: when the other side goes away meanwhile, so does this process. The
+// socket alone does not tell: children that the host forked may hold its other end.
+[[nodiscard]] bool end_with_the_host(int requests, const ServeOptions& options) {
+    UniqueFd host = watch_process(options.host);
+    if (::getppid() != options.host) {
+        return false;
+    }
+    try {
+        std::thread([requests, host = std::move(host), scratch = options.scratch] {
+            pollfd watched[2] = {{.fd = requests, .events = POLLRDHUP, .revents = 0},
+                                 {.fd = host.get(), .events = POLLIN, .revents = 0}};
+            while (::poll(watched, 2, -1) < 0 && errno == EINTR) {
+            }
+            remove_scratch(scratch);
+            ::_exit(0);
+        }).detach();
+    } catch (const std::system_error& error) {
+        std::fprintf(stderr, "kiln-compile: start a thread: %s\n", error.what());
+        return false;
+    }
+    return true;
 }
 
 class Server {
   public:
-    explicit Server(const ServeOptions& options) : options_(options) {}
+    explicit Server(const ServeOptions& options)
+        : backend_({.hiprtc = options.hiprtc, .comgr = options.comgr, .temporary_folder = options.scratch}) {}
 
     Reply answer(const FrameHead& head, std::string_view body) {
         auto reply = dispatch(head, body);
@@ -88,59 +105,13 @@ class Server {
         return fail(ErrorCode::worker_failed, Stage::compile, "a request of an unknown kind");
     }
 
-    // comgr comes first: hipRTC asks for it by name, and must get the one that stands beside it.
-    Result<void> load_disassembler() {
-        if (!disassembler_) {
-            auto opened = Disassembler::open(options_.comgr);
-            if (!opened) {
-                return fail(opened);
-            }
-            disassembler_ = std::move(*opened);
-        }
-        return {};
-    }
-    Result<void> load_compiler() {
-        if (auto loaded = load_disassembler(); !loaded) {
-            return fail(loaded);
-        }
-        if (!hiprtc_) {
-            auto opened = Hiprtc::open(options_.hiprtc);
-            if (!opened) {
-                return fail(opened);
-            }
-            hiprtc_ = std::move(*opened);
-        }
-        return {};
-    }
-
     Result<Reply> compile(std::string_view body) {
         auto request = decode_compile(body);
         if (!request) {
             return fail(request);
         }
-        if (auto loaded = load_compiler(); !loaded) {
-            return fail(loaded);
-        }
         const CrashNote note("compiling", request->name);
-        auto compiled = hiprtc_->compile(*request);
-        if (!compiled) {
-            auto& error = compiled.error();
-            error.message = with_template_names(error.message, options_.scratch.native());
-            return fail(compiled);
-        }
-        auto lines = disassembler_->code_lines(as_bytes(compiled->code_object));
-        if (!lines) {
-            lines.error().code = ErrorCode::compile_failed;  // it compiled to what kiln can not load
-            return fail(lines);
-        }
-        Reply reply;
-        reply.kind = ReplyKind::compiled;
-        reply.log = with_template_names(compiled->log, options_.scratch.native());
-        reply.code_object = std::move(compiled->code_object);
-        reply.code_lines = std::move(*lines);
-        reply.nanoseconds = compiled->nanoseconds;
-        reply.loaded = loaded_libraries();
-        return reply;
+        return backend_.compile(*request);
     }
 
     Result<Reply> disassemble(std::string_view body) {
@@ -148,42 +119,36 @@ class Server {
         if (!code_object) {
             return fail(code_object);
         }
-        if (auto loaded = load_disassembler(); !loaded) {
-            return fail(loaded);
-        }
         const CrashNote note("disassembling", "a code object");
-        auto lines = disassembler_->code_lines(as_bytes(*code_object));
-        if (!lines) {
-            return fail(lines);
-        }
-        Reply reply;
-        reply.kind = ReplyKind::disassembled;
-        reply.code_lines = std::move(*lines);
-        return reply;
+        return backend_.disassemble(as_bytes(*code_object));
     }
 
-    const ServeOptions& options_;
-    std::optional<Disassembler> disassembler_;
-    std::optional<Hiprtc> hiprtc_;
+    backend::Backend backend_;
 };
 
 }  // namespace
 
 int serve(UniqueFd requests, UniqueFd replies, const ServeOptions& options) {
-    end_with_the_host(requests.get(), options.scratch);
+    if (!end_with_the_host(requests.get(), options)) {
+        remove_scratch(options.scratch);
+        return 1;
+    }
+    Reply ready;
+    ready.kind = ReplyKind::ready;
+    ready.version = own_version();
+    ready.memory_limit = options.memory_limit;
     Server server(options);
     std::string head(kFrameHeadBytes, '\0');
-    while (read_exactly(requests.get(), head)) {
+    bool connected = write_all(replies.get(), encode_reply(0, ready));
+    while (connected && read_exactly(requests.get(), head)) {
         const auto decoded = decode_head(head);
         if (!decoded) {
             std::fprintf(stderr, "kiln-compile: %s\n", decoded.error().message.c_str());
             return 1;
         }
         std::string body(decoded->body_bytes, '\0');
-        if (!read_exactly(requests.get(), body) ||
-            !write_all(replies.get(), encode_reply(decoded->sequence, server.answer(*decoded, body)))) {
-            break;
-        }
+        connected = read_exactly(requests.get(), body) &&
+                    write_all(replies.get(), encode_reply(decoded->sequence, server.answer(*decoded, body)));
     }
     remove_scratch(options.scratch);
     return 0;

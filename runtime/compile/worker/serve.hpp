@@ -2,6 +2,9 @@
 // any more.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -13,10 +16,12 @@ struct ServeOptions {
     std::filesystem::path comgr;   // libamd_comgr.so.3
     // The working folder and TMPDIR; nobody else's, emptied and removed at the end.
     std::filesystem::path scratch;
+    pid_t host = -1;                 // the process that started this one and is served by it
+    std::uint64_t memory_limit = 0;  // of this process, in bytes, as the host is told; 0 for none
 };
 
-// Loads the libraries at the first request that needs them. Returns the process's exit status. Ends the
-// process itself when the other side is gone while a compile runs.
+// Says that it is ready, then loads the libraries at the first request that needs them. Returns the process's
+// exit status. Ends the process itself when the host or its end of the socket is gone while a compile runs.
 [[nodiscard]] int serve(UniqueFd requests, UniqueFd replies, const ServeOptions& options);
 
 }  // namespace kiln::compile::worker

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 
-namespace kiln::compile::worker {
+namespace kiln::compile::backend {
 
 // Never closes the library: LLVM does not survive being unloaded, and the process ends soon enough.
 class Library {
@@ -38,4 +38,4 @@ class Library {
 // The paths of everything that this process has loaded, itself left out.
 [[nodiscard]] std::vector<std::string> loaded_libraries();
 
-}  // namespace kiln::compile::worker
+}  // namespace kiln::compile::backend

@@ -1,16 +1,12 @@
-#include "runtime/compile/worker/hiprtc.hpp"
+#include "runtime/compile/backend/hiprtc.hpp"
 
 #include <chrono>
 #include <vector>
 
 #include <fmt/format.h>
 
-namespace kiln::compile::worker {
+namespace kiln::compile::backend {
 namespace {
-
-constexpr int kSuccess = 0;           // HIPRTC_SUCCESS
-constexpr int kInvalidOption = 5;     // HIPRTC_ERROR_INVALID_OPTION
-constexpr int kCompilationError = 6;  // HIPRTC_ERROR_COMPILATION
 
 template <class F>
 class AtExit {
@@ -38,27 +34,27 @@ Result<Hiprtc> Hiprtc::open(const std::filesystem::path& path) {
             found = hiprtc.library_.find(name, function);
         }
     };
-    find("hiprtcCreateProgram", hiprtc.create_);
-    find("hiprtcCompileProgram", hiprtc.compile_);
-    find("hiprtcDestroyProgram", hiprtc.destroy_);
-    find("hiprtcGetProgramLogSize", hiprtc.log_size_);
-    find("hiprtcGetProgramLog", hiprtc.log_);
-    find("hiprtcGetCodeSize", hiprtc.code_size_);
-    find("hiprtcGetCode", hiprtc.code_);
-    find("hiprtcGetErrorString", hiprtc.error_string_);
+    find("hiprtcCreateProgram", hiprtc.api_.hiprtcCreateProgram);
+    find("hiprtcCompileProgram", hiprtc.api_.hiprtcCompileProgram);
+    find("hiprtcDestroyProgram", hiprtc.api_.hiprtcDestroyProgram);
+    find("hiprtcGetProgramLogSize", hiprtc.api_.hiprtcGetProgramLogSize);
+    find("hiprtcGetProgramLog", hiprtc.api_.hiprtcGetProgramLog);
+    find("hiprtcGetCodeSize", hiprtc.api_.hiprtcGetCodeSize);
+    find("hiprtcGetCode", hiprtc.api_.hiprtcGetCode);
+    find("hiprtcGetErrorString", hiprtc.api_.hiprtcGetErrorString);
     if (!found) {
         return fail(found);
     }
     return hiprtc;
 }
 
-std::string Hiprtc::log_of(Program program) const {
+std::string Hiprtc::log_of(HiprtcApi::Program program) const {
     std::size_t bytes = 0;
-    if (log_size_(program, &bytes) != kSuccess || bytes == 0) {
+    if (api_.hiprtcGetProgramLogSize(program, &bytes) != HiprtcApi::kSuccess || bytes == 0) {
         return {};
     }
     std::string log(bytes, '\0');
-    if (log_(program, log.data()) != kSuccess) {
+    if (api_.hiprtcGetProgramLog(program, log.data()) != HiprtcApi::kSuccess) {
         return {};
     }
     log.resize(log.find_last_not_of('\0') + 1);  // the size may or may not count the final zero
@@ -68,7 +64,8 @@ std::string Hiprtc::log_of(Program program) const {
 Result<Hiprtc::Compiled> Hiprtc::compile(const CompileRequest& request) const {
     const auto refuse = [&](const char* step, int result) {
         return fail(ErrorCode::environment, Stage::compile,
-                    fmt::format("{}: {} failed: {} ({})", request.name, step, error_string_(result), result));
+                    fmt::format("{}: {} failed: {} ({})", request.name, step,
+                                api_.hiprtcGetErrorString(result), result));
     };
     std::vector<const char*> texts;
     std::vector<const char*> names;
@@ -83,28 +80,28 @@ Result<Hiprtc::Compiled> Hiprtc::compile(const CompileRequest& request) const {
     }
 
     const auto start = std::chrono::steady_clock::now();
-    Program program = nullptr;
-    int result = create_(&program, request.source.c_str(), request.name.c_str(),
-                         static_cast<int>(texts.size()), texts.data(), names.data());
-    if (result != kSuccess) {
+    HiprtcApi::Program program = nullptr;
+    int result = api_.hiprtcCreateProgram(&program, request.source.c_str(), request.name.c_str(),
+                                          static_cast<int>(texts.size()), texts.data(), names.data());
+    if (result != HiprtcApi::kSuccess) {
         return refuse("hiprtcCreateProgram", result);
     }
-    const AtExit destroy([&] { destroy_(&program); });
-    result = compile_(program, static_cast<int>(options.size()), options.data());
+    const AtExit destroy([&] { api_.hiprtcDestroyProgram(&program); });
+    result = api_.hiprtcCompileProgram(program, static_cast<int>(options.size()), options.data());
     std::string log = log_of(program);
-    if (result == kCompilationError || result == kInvalidOption) {
+    if (result == HiprtcApi::kCompilationError || result == HiprtcApi::kInvalidOption) {
         return fail(ErrorCode::compile_failed, Stage::compile,
-                    log.empty() ? error_string_(result) : std::move(log));
+                    log.empty() ? api_.hiprtcGetErrorString(result) : std::move(log));
     }
-    if (result != kSuccess) {
+    if (result != HiprtcApi::kSuccess) {
         return refuse("hiprtcCompileProgram", result);
     }
     std::size_t bytes = 0;
-    if (result = code_size_(program, &bytes); result != kSuccess) {
+    if (result = api_.hiprtcGetCodeSize(program, &bytes); result != HiprtcApi::kSuccess) {
         return refuse("hiprtcGetCodeSize", result);
     }
     std::string code_object(bytes, '\0');
-    if (result = code_(program, code_object.data()); result != kSuccess) {
+    if (result = api_.hiprtcGetCode(program, code_object.data()); result != HiprtcApi::kSuccess) {
         return refuse("hiprtcGetCode", result);
     }
     const auto elapsed = std::chrono::steady_clock::now() - start;
@@ -114,4 +111,4 @@ Result<Hiprtc::Compiled> Hiprtc::compile(const CompileRequest& request) const {
                         std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count())};
 }
 
-}  // namespace kiln::compile::worker
+}  // namespace kiln::compile::backend

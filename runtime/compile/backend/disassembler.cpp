@@ -1,4 +1,4 @@
-#include "runtime/compile/worker/disassembler.hpp"
+#include "runtime/compile/backend/disassembler.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,10 +9,9 @@
 #include "runtime/compile/code_object.hpp"
 #include "runtime/compile/disassembly.hpp"
 
-namespace kiln::compile::worker {
+namespace kiln::compile::backend {
 namespace {
 
-constexpr int kSuccess = 0;  // AMD_COMGR_STATUS_SUCCESS
 constexpr std::uint64_t kWordBytes = 4;
 constexpr std::uint64_t kMostInstructionBytes = 16;
 
@@ -69,9 +68,9 @@ Result<Disassembler> Disassembler::open(const std::filesystem::path& path) {
             found = disassembler.library_.find(name, function);
         }
     };
-    find("amd_comgr_create_disassembly_info", disassembler.create_);
-    find("amd_comgr_destroy_disassembly_info", disassembler.destroy_);
-    find("amd_comgr_disassemble_instruction", disassembler.disassemble_);
+    find("amd_comgr_create_disassembly_info", disassembler.api_.amd_comgr_create_disassembly_info);
+    find("amd_comgr_destroy_disassembly_info", disassembler.api_.amd_comgr_destroy_disassembly_info);
+    find("amd_comgr_disassemble_instruction", disassembler.api_.amd_comgr_disassemble_instruction);
     if (!found) {
         return fail(found);
     }
@@ -84,9 +83,10 @@ Result<std::string> Disassembler::code_lines(ByteView code_object) const {
         return fail(object);
     }
     const std::string isa = "amdgcn-amd-amdhsa--" + object->target;
-    Handle handle;
-    if (const int status = create_(isa.c_str(), read_text, take_instruction, ignore_address, &handle);
-        status != kSuccess) {
+    ComgrApi::Handle handle;
+    if (const int status = api_.amd_comgr_create_disassembly_info(isa.c_str(), read_text, take_instruction,
+                                                                  ignore_address, &handle);
+        status != ComgrApi::kSuccess) {
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("the disassembler does not know {} (status {})", isa, status));
     }
@@ -95,10 +95,10 @@ Result<std::string> Disassembler::code_lines(ByteView code_object) const {
     for (std::uint64_t at = 0; at < object->text.size();) {
         cursor.printed.clear();
         std::uint64_t bytes = 0;
-        const int status = disassemble_(handle, at, &cursor, &bytes);
+        const int status = api_.amd_comgr_disassemble_instruction(handle, at, &cursor, &bytes);
         std::string text = tidied(cursor.printed);
-        const bool known = status == kSuccess && !text.empty() && bytes % kWordBytes == 0 && bytes > 0 &&
-                           bytes <= kMostInstructionBytes && bytes <= object->text.size() - at;
+        const bool known = status == ComgrApi::kSuccess && !text.empty() && bytes % kWordBytes == 0 &&
+                           bytes > 0 && bytes <= kMostInstructionBytes && bytes <= object->text.size() - at;
         if (!known) {
             text = ".word";
             bytes = kWordBytes;
@@ -107,8 +107,8 @@ Result<std::string> Disassembler::code_lines(ByteView code_object) const {
             {.num_words = static_cast<std::uint8_t>(bytes / kWordBytes), .text = std::move(text)});
         at += bytes;
     }
-    destroy_(handle);
+    api_.amd_comgr_destroy_disassembly_info(handle);
     return format_code_lines(object->text, instructions);
 }
 
-}  // namespace kiln::compile::worker
+}  // namespace kiln::compile::backend

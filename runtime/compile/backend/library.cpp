@@ -1,11 +1,11 @@
-#include "runtime/compile/worker/library.hpp"
+#include "runtime/compile/backend/library.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
 
 #include <fmt/format.h>
 
-namespace kiln::compile::worker {
+namespace kiln::compile::backend {
 
 Result<Library> Library::open(const std::filesystem::path& path) {
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -40,4 +40,4 @@ std::vector<std::string> loaded_libraries() {
     return paths;
 }
 
-}  // namespace kiln::compile::worker
+}  // namespace kiln::compile::backend

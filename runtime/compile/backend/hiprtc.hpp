@@ -1,20 +1,21 @@
-// hipRTC, through the few entry points that a compile needs. The signatures are those of hip/hiprtc.h.
+// hipRTC, through the few entry points that a compile needs (hiprtc_api.hpp).
 //
 // What hipRTC adds to the options that it is given (ROCm 7.2): -O3, -mcumode, a -std that changed between
 // releases, an implicit include of the runtime header (hiprtc_runtime.h), -nogpuinc, and the definitions
 // __HIPCC_RTC__ and HIP_VERSION_*. A request states what matters of these itself.
 // HIPRTC_COMPILE_OPTIONS_APPEND and AMD_COMGR_DRIVER_OPTIONS_APPEND would add more: the worker's environment
-// has neither.
+// has neither, and in-process compiling refuses where one is set.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
 #include "base/error.hpp"
+#include "runtime/compile/backend/hiprtc_api.hpp"
+#include "runtime/compile/backend/library.hpp"
 #include "runtime/compile/compiler.hpp"
-#include "runtime/compile/worker/library.hpp"
 
-namespace kiln::compile::worker {
+namespace kiln::compile::backend {
 
 class Hiprtc {
   public:
@@ -30,21 +31,11 @@ class Hiprtc {
     [[nodiscard]] Result<Compiled> compile(const CompileRequest& request) const;
 
   private:
-    using Program = void*;
-
     explicit Hiprtc(Library library) : library_(std::move(library)) {}
-    [[nodiscard]] std::string log_of(Program program) const;
+    [[nodiscard]] std::string log_of(HiprtcApi::Program program) const;
 
     Library library_;
-    int (*create_)(Program*, const char* source, const char* name, int num_headers,
-                   const char* const* headers, const char* const* names) = nullptr;
-    int (*compile_)(Program, int num_options, const char* const* options) = nullptr;
-    int (*destroy_)(Program*) = nullptr;
-    int (*log_size_)(Program, std::size_t*) = nullptr;
-    int (*log_)(Program, char*) = nullptr;
-    int (*code_size_)(Program, std::size_t*) = nullptr;
-    int (*code_)(Program, char*) = nullptr;
-    const char* (*error_string_)(int) = nullptr;
+    HiprtcApi api_;
 };
 
-}  // namespace kiln::compile::worker
+}  // namespace kiln::compile::backend

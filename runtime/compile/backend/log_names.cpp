@@ -1,8 +1,8 @@
-#include "runtime/compile/worker/log_names.hpp"
+#include "runtime/compile/backend/log_names.hpp"
 
 #include <algorithm>
 
-namespace kiln::compile::worker {
+namespace kiln::compile::backend {
 
 std::string with_template_names(std::string_view log, std::string_view scratch) {
     const std::string folder = std::string(scratch) + "/comgr-";
@@ -29,4 +29,4 @@ std::string with_template_names(std::string_view log, std::string_view scratch) 
     }
 }
 
-}  // namespace kiln::compile::worker
+}  // namespace kiln::compile::backend

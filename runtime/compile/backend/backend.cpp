@@ -1,0 +1,72 @@
+#include "runtime/compile/backend/backend.hpp"
+
+#include "runtime/compile/backend/log_names.hpp"
+
+namespace kiln::compile::backend {
+
+Result<void> Backend::load_disassembler() {
+    if (!disassembler_) {
+        auto opened = Disassembler::open(config_.comgr);
+        if (!opened) {
+            return fail(opened);
+        }
+        disassembler_ = std::move(*opened);
+    }
+    return {};
+}
+
+// comgr comes first: hipRTC asks for it by name, and must get the one that stands beside it.
+Result<void> Backend::load_compiler() {
+    if (auto loaded = load_disassembler(); !loaded) {
+        return fail(loaded);
+    }
+    if (!hiprtc_) {
+        auto opened = Hiprtc::open(config_.hiprtc);
+        if (!opened) {
+            return fail(opened);
+        }
+        hiprtc_ = std::move(*opened);
+    }
+    return {};
+}
+
+Result<Reply> Backend::compile(const CompileRequest& request) {
+    if (auto loaded = load_compiler(); !loaded) {
+        return fail(loaded);
+    }
+    auto compiled = hiprtc_->compile(request);
+    if (!compiled) {
+        auto& error = compiled.error();
+        error.message = with_template_names(error.message, config_.temporary_folder.native());
+        return fail(compiled);
+    }
+    auto lines = disassembler_->code_lines(as_bytes(compiled->code_object));
+    if (!lines) {
+        lines.error().code = ErrorCode::compile_failed;  // it compiled to what kiln can not load
+        return fail(lines);
+    }
+    Reply reply;
+    reply.kind = ReplyKind::compiled;
+    reply.log = with_template_names(compiled->log, config_.temporary_folder.native());
+    reply.code_object = std::move(compiled->code_object);
+    reply.code_lines = std::move(*lines);
+    reply.nanoseconds = compiled->nanoseconds;
+    reply.loaded = loaded_libraries();
+    return reply;
+}
+
+Result<Reply> Backend::disassemble(ByteView code_object) {
+    if (auto loaded = load_disassembler(); !loaded) {
+        return fail(loaded);
+    }
+    auto lines = disassembler_->code_lines(code_object);
+    if (!lines) {
+        return fail(lines);
+    }
+    Reply reply;
+    reply.kind = ReplyKind::disassembled;
+    reply.code_lines = std::move(*lines);
+    return reply;
+}
+
+}  // namespace kiln::compile::backend
