@@ -37,20 +37,31 @@ class SignalsBlocked {
 
 Pool::~Pool() {
     if (::getpid() != owner_) {
-        for (auto& worker : idle_) {
-            worker.process->abandon();
-        }
-        static_cast<void>(keeper_.release());  // the thread did not come along; its handle can not be joined
+        leave_to_owner(std::move(state_));
         return;
     }
     {
-        const std::lock_guard lock(mutex_);
-        closing_ = true;
+        const std::lock_guard lock(state_->mutex);
+        state_->closing = true;
     }
-    closed_.notify_all();
-    if (keeper_ != nullptr) {
-        keeper_->join();
+    state_->closed.notify_all();
+    if (state_->keeper != nullptr) {
+        state_->keeper->join();
     }
+}
+
+void Pool::leave_to_owner(std::unique_ptr<State> state) {
+    // The descriptors at least are closed, unless the owner was at work on them when it forked.
+    if (state->mutex.try_lock()) {
+        for (auto& worker : state->idle) {
+            worker.process->abandon();
+        }
+        state->idle.clear();
+        state->mutex.unlock();
+    }
+    // Destroying what threads of the owner wait for would wait for them.
+    static std::vector<std::unique_ptr<State>>& kept = *new std::vector<std::unique_ptr<State>>;
+    kept.push_back(std::move(state));
 }
 
 Result<Reply> Pool::exchange(const std::function<std::string(std::uint64_t)>& encode,
@@ -82,23 +93,23 @@ void Pool::stop() noexcept {
     }
     std::vector<Worker> ended;  // after the lock is released
     {
-        const std::lock_guard lock(mutex_);
-        stopped_ = true;
-        ended.swap(idle_);
-        for (WorkerProcess* const process : running_) {
+        const std::lock_guard lock(state_->mutex);
+        state_->stopped = true;
+        ended.swap(state_->idle);
+        for (WorkerProcess* const process : state_->running) {
             process->interrupt();
         }
     }
-    place_free_.notify_all();
+    state_->place_free.notify_all();
 }
 
 bool Pool::take_place() {
-    std::unique_lock lock(mutex_);
-    place_free_.wait(lock, [&] { return busy_ < config_.workers || stopped_; });
-    if (stopped_) {
+    std::unique_lock lock(state_->mutex);
+    state_->place_free.wait(lock, [&] { return state_->busy < config_.workers || state_->stopped; });
+    if (state_->stopped) {
         return false;
     }
-    ++busy_;
+    ++state_->busy;
     return true;
 }
 
@@ -114,11 +125,11 @@ Result<std::unique_ptr<WorkerProcess>> Pool::take_worker(const std::string& gene
         process = std::move(*spawned);
     }
     {
-        const std::lock_guard lock(mutex_);
-        if (stopped_) {
+        const std::lock_guard lock(state_->mutex);
+        if (state_->stopped) {
             return stopped("compile worker");
         }
-        running_.push_back(process.get());
+        state_->running.push_back(process.get());
     }
     if (fresh) {
         if (auto ready = process->await_ready(); !ready) {
@@ -131,11 +142,11 @@ Result<std::unique_ptr<WorkerProcess>> Pool::take_worker(const std::string& gene
 
 std::unique_ptr<WorkerProcess> Pool::take_idle(const std::string& generation) {
     std::vector<Worker> discarded;  // ended after the lock is released
-    const std::lock_guard lock(mutex_);
-    discarded.reserve(idle_.size());
-    while (!idle_.empty()) {
-        Worker worker = std::move(idle_.back());
-        idle_.pop_back();
+    const std::lock_guard lock(state_->mutex);
+    discarded.reserve(state_->idle.size());
+    while (!state_->idle.empty()) {
+        Worker worker = std::move(state_->idle.back());
+        state_->idle.pop_back();
         if (worker.generation == generation && worker.process->is_idle()) {
             return std::move(worker.process);
         }
@@ -146,62 +157,63 @@ std::unique_ptr<WorkerProcess> Pool::take_idle(const std::string& generation) {
 
 void Pool::discard(std::unique_ptr<WorkerProcess> process) noexcept {
     {
-        const std::lock_guard lock(mutex_);
-        std::erase(running_, process.get());
+        const std::lock_guard lock(state_->mutex);
+        std::erase(state_->running, process.get());
     }
     process.reset();
 }
 
 void Pool::give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) noexcept {
     {
-        const std::lock_guard lock(mutex_);
-        --busy_;
+        const std::lock_guard lock(state_->mutex);
+        --state_->busy;
         if (process) {
-            std::erase(running_, process.get());
+            std::erase(state_->running, process.get());
             try {
-                if (config_.idle_limit > std::chrono::milliseconds::zero() && !stopped_) {
+                if (config_.idle_limit > std::chrono::milliseconds::zero() && !state_->stopped) {
                     start_keeper();
-                    idle_.push_back({std::move(process), generation, steady_clock::now()});
+                    state_->idle.push_back({std::move(process), generation, steady_clock::now()});
                 }
             } catch (const std::exception&) {
                 // No memory, or no thread: the worker is ended; the next request starts another one.
             }
         }
     }
-    place_free_.notify_one();
+    state_->place_free.notify_one();
 }
 
 void Pool::start_keeper() {
-    if (keeper_runs_) {
+    if (state_->keeper_runs) {
         return;
     }
-    if (keeper_ != nullptr) {
-        keeper_->join();  // it is past its last look at what mutex_ protects
-        keeper_ = nullptr;
+    if (state_->keeper != nullptr) {
+        state_->keeper->join();  // it is past its last look at what the mutex protects
+        state_->keeper = nullptr;
     }
     const SignalsBlocked blocked;
-    keeper_ = std::make_unique<std::thread>([this] { keep(); });
-    keeper_runs_ = true;
+    state_->keeper = std::make_unique<std::thread>([this] { keep(); });
+    state_->keeper_runs = true;
 }
 
 void Pool::keep() {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(state_->mutex);
     // The first look comes after the worker that this thread was started for was put among the idle.
-    while (!idle_.empty() && !closing_) {
-        const auto oldest = std::min_element(
-            idle_.begin(), idle_.end(), [](const Worker& a, const Worker& b) { return a.since < b.since; });
+    while (!state_->idle.empty() && !state_->closing) {
+        const auto oldest =
+            std::min_element(state_->idle.begin(), state_->idle.end(),
+                             [](const Worker& a, const Worker& b) { return a.since < b.since; });
         const auto deadline = oldest->since + config_.idle_limit;
         if (steady_clock::now() < deadline) {
-            closed_.wait_until(lock, deadline);
+            state_->closed.wait_until(lock, deadline);
             continue;
         }
         std::unique_ptr<WorkerProcess> ended = std::move(oldest->process);
-        idle_.erase(oldest);
+        state_->idle.erase(oldest);
         lock.unlock();  // ending a process takes a while
         ended.reset();
         lock.lock();
     }
-    keeper_runs_ = false;
+    state_->keeper_runs = false;
 }
 
 }  // namespace kiln::compile

@@ -73,26 +73,32 @@ class Pool {
     void give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) noexcept;
     // Ends a worker that is of no more use.
     void discard(std::unique_ptr<WorkerProcess> process) noexcept;
-    // With mutex_ held: sees to it that somebody ends idle workers in time.
+    // With the mutex held: sees to it that somebody ends idle workers in time.
     void start_keeper();
     void keep();
+
+    // What threads share. Apart from the pool, so that a forked process can leave it as it is: threads that
+    // it does not have may hold the lock, or wait.
+    struct State {
+        std::mutex mutex;
+        std::condition_variable place_free;
+        std::condition_variable closed;
+        // Protected by the mutex.
+        std::vector<Worker> idle;  // the one that was used last at the end
+        std::vector<WorkerProcess*> running;
+        unsigned busy = 0;  // places taken
+        bool stopped = false;
+        bool closing = false;
+        bool keeper_runs = false;
+        std::unique_ptr<std::thread> keeper;  // ends idle workers; runs only while there are any
+    };
+    static void leave_to_owner(std::unique_ptr<State> state);
 
     const PoolConfig config_;
     const pid_t owner_;
     std::atomic<std::uint64_t> sequence_{0};
     std::once_flag swept_;
-
-    std::mutex mutex_;
-    std::condition_variable place_free_;
-    std::condition_variable closed_;
-    // Protected by mutex_.
-    std::vector<Worker> idle_;  // the one that was used last at the end
-    std::vector<WorkerProcess*> running_;
-    unsigned busy_ = 0;  // places taken
-    bool stopped_ = false;
-    bool closing_ = false;
-    bool keeper_runs_ = false;
-    std::unique_ptr<std::thread> keeper_;  // ends idle workers; runs only while there are any
+    std::unique_ptr<State> state_ = std::make_unique<State>();
 };
 
 }  // namespace kiln::compile
