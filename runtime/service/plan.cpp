@@ -38,8 +38,8 @@ kiln_status Plan::enqueue(device::Stream stream, std::int64_t m, void* kernargs,
     if (bucket->health->disabled.load(std::memory_order_relaxed)) {
         return KILN_DECLINE_DISABLED;
     }
-    if (device_->current_ordinal() != ordinal_) {
-        return KILN_DECLINE_OTHER_DEVICE;
+    if (const int current = device_->current_ordinal(); current != ordinal_) {
+        return current < 0 ? -KILN_ERROR_DEVICE_FAILED : KILN_DECLINE_OTHER_DEVICE;
     }
     const int error = device_->launch(bucket->function, bucket->shape, stream, kernargs, kernarg_bytes);
     return error == 0 ? KILN_OK : refused(*bucket, error);

@@ -50,7 +50,7 @@ bool is_earlier_failure(int error) {
 
 namespace {
 
-// A driver that answers a call with an earlier failure, as HIP may, does it once: what must not be left
+// A driver may answer any call with the failure of an earlier one, and does it once: what must not be left
 // undone is asked for again. Leaves no last error behind.
 template <class Call>
 hipError_t insist(const Api& api, const Call& call) {
@@ -69,9 +69,9 @@ hipError_t insist(const Api& api, const Call& call) {
 
 CurrentDevice::CurrentDevice(const Api& api, int ordinal) : api_(api) {
     int current = -1;
-    error_ = api_.hipGetDevice(&current);
+    error_ = insist(api_, [&] { return api_.hipGetDevice(&current); });
     if (error_ == hipSuccess && current != ordinal) {
-        error_ = api_.hipSetDevice(ordinal);
+        error_ = insist(api_, [&] { return api_.hipSetDevice(ordinal); });
         previous_ = error_ == hipSuccess ? current : -1;
     }
 }

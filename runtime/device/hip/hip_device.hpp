@@ -17,8 +17,8 @@ namespace kiln::device::hip {
 // As Device::is_earlier_failure.
 [[nodiscard]] bool is_earlier_failure(int error);
 
-// Makes a device the calling thread's current one, and puts back what was current before: twice, if the
-// driver fails once, and a line in the log where it can not be done.
+// Makes a device the calling thread's current one, and puts back what was current before. Both are asked for
+// again where the driver fails once; a line in the log says when a device can not be put back.
 class CurrentDevice {
   public:
     CurrentDevice(const Api& api, int ordinal);
