@@ -8,9 +8,11 @@ namespace {
 
 using kiln::ErrorCode;
 using kiln::Stage;
+using kiln::api::check;
 using kiln::api::guarded;
 using kiln::api::report;
 using kiln::operators::Problem;
+using kiln::service::PrepareMode;
 
 // The words that tables and the command line have for the values of an enum, in the order of the values.
 constexpr const char* kDtypes[] = {nullptr,    "bf16", "fp16", "fp32", "e4m3fn",
@@ -67,9 +69,8 @@ extern "C" {
 kiln_status kiln_linear_supports(kiln_service* service, int32_t device, const kiln_linear* problem,
                                  kiln_error** error) {
     return guarded(error, [&]() -> kiln_status {
-        if (service == nullptr) {
-            return report(ErrorCode::invalid_argument, Stage::configure, "expected a service, found NULL",
-                          error);
+        if (const kiln_status usable = check(service, "a service", error); usable != KILN_OK) {
+            return usable;
         }
         kiln::Result<Problem> asked = to_problem(problem);
         if (!asked) {
@@ -83,21 +84,28 @@ kiln_status kiln_linear_supports(kiln_service* service, int32_t device, const ki
 }
 
 kiln_status kiln_linear_prepare(kiln_service* service, int32_t device, const kiln_linear* problem,
-                                kiln_plan** plan, kiln_error** error) {
+                                const kiln_prepare_options* options, kiln_plan** plan, kiln_error** error) {
     return guarded(error, [&]() -> kiln_status {
-        if (service == nullptr || plan == nullptr) {
+        if (const kiln_status usable = check(service, "a service", error); usable != KILN_OK) {
+            return usable;
+        }
+        if (plan == nullptr) {
             return report(ErrorCode::invalid_argument, Stage::configure,
-                          "expected a service and a place for the plan, found NULL", error);
+                          "expected a place for the plan, found NULL", error);
+        }
+        const kiln::Result<PrepareMode> mode = kiln::api::to_mode(options);
+        if (!mode) {
+            return report({0, mode.error()}, error);
         }
         kiln::Result<Problem> asked = to_problem(problem);
         if (!asked) {
             return report({0, std::move(asked.error())}, error);
         }
-        auto prepared = service->service->prepare(device, kiln::operators::linear(), *asked);
+        auto handle = std::make_unique<kiln_plan>();
+        auto prepared = service->service->prepare(device, kiln::operators::linear(), *asked, *mode);
         if (!prepared) {
             return report(prepared.error(), error);
         }
-        auto handle = std::make_unique<kiln_plan>();
         handle->plan = *std::move(prepared);
         *plan = handle.release();
         return KILN_OK;
@@ -108,6 +116,9 @@ kiln_status kiln_linear_launch(const kiln_plan* plan, void* stream, int64_t m, c
     static constexpr kiln_linear_args kNothing{};  // M = 0 looks at no argument
     if (plan == nullptr || (args == nullptr && m != 0)) {
         return -KILN_ERROR_INVALID_ARGUMENT;
+    }
+    if (kiln::api::is_of_parent(plan)) [[unlikely]] {
+        return -KILN_ERROR_ENVIRONMENT;
     }
     return kiln::service::launch_linear(*plan->plan, stream, m, args != nullptr ? *args : kNothing);
 }

@@ -14,6 +14,7 @@ namespace {
 
 using kiln::ErrorCode;
 using kiln::Stage;
+using kiln::api::check;
 using kiln::api::guarded;
 using kiln::api::report;
 
@@ -24,6 +25,7 @@ std::optional<std::string> optional_text(const char* text) {
 kiln::service::Overrides to_overrides(const kiln_config& config) {
     kiln::service::Overrides overrides;
     overrides.cache_dir = optional_text(config.cache_dir);
+    overrides.cache_path = optional_text(config.cache_path);
     overrides.shapes_path = optional_text(config.shapes_path);
     overrides.kernel_path = optional_text(config.kernel_path);
     overrides.target = optional_text(config.target);
@@ -34,6 +36,8 @@ kiln::service::Overrides to_overrides(const kiln_config& config) {
     overrides.hip_library = optional_text(config.hip_library);
     overrides.log = optional_text(config.log);
     overrides.workers = config.workers;
+    overrides.compile_in_process = config.compile_in_process != 0;
+    overrides.cache_limit_bytes = config.cache_limit_bytes;
     return overrides;
 }
 
@@ -78,14 +82,15 @@ kiln_status kiln_service_open(const kiln_config* config, kiln_service** service,
         kiln_config known = KILN_CONFIG_INIT;
         if (config != nullptr &&
             (!kiln::api::read_versioned(config, config->struct_size, &known, sizeof(known)) ||
-             known.reserved != 0)) {
+             known.compile_in_process > 1)) {
             return report(
                 ErrorCode::invalid_argument, Stage::configure,
                 fmt::format("expected a kiln_config of {} bytes (KILN_CONFIG_INIT), found one of {}, or with "
-                            "members that this version does not know",
+                            "members that this version does not know, or compile_in_process neither 0 nor 1",
                             sizeof(known), config->struct_size),
                 error);
         }
+        kiln::watch_forks();
         auto opened = kiln::service::Service::open(to_overrides(known));
         if (!opened) {
             return report({0, std::move(opened.error())}, error);
@@ -104,9 +109,22 @@ void kiln_service_release(kiln_service* service) {
     kiln::api::release(service);
 }
 
+kiln_status kiln_service_reload(kiln_service* service, kiln_error** error) {
+    return guarded(error, [&]() -> kiln_status {
+        if (const kiln_status usable = check(service, "a service", error); usable != KILN_OK) {
+            return usable;
+        }
+        auto reloaded = service->service->reload();
+        return reloaded ? KILN_OK : report({0, std::move(reloaded.error())}, error);
+    });
+}
+
 kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics) {
     return guarded(nullptr, [&]() -> kiln_status {
-        if (service == nullptr || statistics == nullptr || !has_room(statistics->struct_size)) {
+        if (const kiln_status usable = check(service, "a service", nullptr); usable != KILN_OK) {
+            return usable;
+        }
+        if (statistics == nullptr || !has_room(statistics->struct_size)) {
             return -KILN_ERROR_INVALID_ARGUMENT;
         }
         const kiln::service::Statistics now = service->service->statistics();
@@ -119,6 +137,11 @@ kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics
         answer.compile_errors = now.compile_errors;
         answer.loads = now.loads;
         answer.compile_seconds = now.compile_seconds;
+        answer.layer_hits = now.layer_hits;
+        answer.evictions = now.evictions;
+        answer.declines = now.declines;
+        answer.disabled = now.disabled;
+        answer.reloads = now.reloads;
         write_versioned(answer, statistics);
         return KILN_OK;
     });
@@ -126,9 +149,12 @@ kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics
 
 kiln_status kiln_device_count(kiln_service* service, int32_t* count, kiln_error** error) {
     return guarded(error, [&]() -> kiln_status {
-        if (service == nullptr || count == nullptr) {
+        if (const kiln_status usable = check(service, "a service", error); usable != KILN_OK) {
+            return usable;
+        }
+        if (count == nullptr) {
             return report(ErrorCode::invalid_argument, Stage::device,
-                          "expected a service and a place for the count, found NULL", error);
+                          "expected a place for the count, found NULL", error);
         }
         auto devices = service->service->devices();
         if (!devices) {
@@ -142,9 +168,12 @@ kiln_status kiln_device_count(kiln_service* service, int32_t* count, kiln_error*
 kiln_status kiln_device_get_info(kiln_service* service, int32_t device, kiln_device_info* info,
                                  kiln_error** error) {
     return guarded(error, [&]() -> kiln_status {
-        if (service == nullptr || info == nullptr) {
+        if (const kiln_status usable = check(service, "a service", error); usable != KILN_OK) {
+            return usable;
+        }
+        if (info == nullptr) {
             return report(ErrorCode::invalid_argument, Stage::device,
-                          "expected a service and a place for the answer, found NULL", error);
+                          "expected a place for the answer, found NULL", error);
         }
         if (!has_room(info->struct_size)) {
             return report(ErrorCode::invalid_argument, Stage::device,
@@ -166,26 +195,6 @@ kiln_status kiln_device_get_info(kiln_service* service, int32_t device, kiln_dev
         write_versioned(answer, info);
         return KILN_OK;
     });
-}
-
-kiln_plan* kiln_plan_retain(kiln_plan* plan) {
-    return kiln::api::retain(plan);
-}
-void kiln_plan_release(kiln_plan* plan) {
-    kiln::api::release(plan);
-}
-
-int32_t kiln_plan_device(const kiln_plan* plan) {
-    return plan != nullptr ? plan->plan->device().info().ordinal : -1;
-}
-
-int64_t kiln_plan_max_m(const kiln_plan* plan) {
-    return plan != nullptr ? plan->plan->max_m() : 0;
-}
-
-const char* kiln_plan_kernel_name(const kiln_plan* plan, int64_t m) {
-    const kiln::service::LoadedBucket* bucket = plan != nullptr ? plan->plan->bucket_for(m) : nullptr;
-    return bucket != nullptr ? bucket->kernel_name.c_str() : nullptr;
 }
 
 }  // extern "C"

@@ -34,6 +34,9 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_W_SCALE_ALIGNMENT, "w_scale_alignment", "w_scale is not aligned to 4 bytes"},
     {KILN_DECLINE_OUT_ALIGNMENT, "out_alignment", "out is not aligned to 16 bytes"},
     {KILN_DECLINE_OTHER_DEVICE, "other_device", "the calling thread's current device is not the plan's"},
+    {KILN_DECLINE_COMPILING, "compiling", "the bucket of this M is not ready yet"},
+    {KILN_DECLINE_CAPTURE, "capture",
+     "the first use of a bucket would compile or load while the stream captures"},
 };
 
 const DeclineWords* find(int decline) {

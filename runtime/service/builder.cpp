@@ -183,9 +183,27 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
     return compiler ? compile_and_put(specialisation, *key, **compiler) : Outcome(fail(compiler));
 }
 
+void Builder::stop() noexcept {
+    stopped_ = true;
+    const std::lock_guard lock(compiler_mutex_);
+    if (compiler_ != nullptr) {
+        compiler_->stop();
+    }
+}
+
 Builder::Outcome Builder::compile_and_put(const operators::Specialisation& specialisation,
                                           const cache::Key& key, compile::Compiler& compiler) {
+    const auto stopped = [&] {
+        return fail(ErrorCode::environment, Stage::compile,
+                    fmt::format("{}: not compiled, the service was stopped", label(specialisation)));
+    };
+    if (stopped_) {
+        return stopped();
+    }
     Result<compile::CompileResult> result = compiler.compile(specialisation.request);
+    if (!result && stopped_) {
+        return stopped();  // whatever the compiler says of it, the specialisation is not to blame
+    }
     const auto count = [this](auto change) {
         const std::lock_guard lock(mutex_);
         change(statistics_);
@@ -199,6 +217,10 @@ Builder::Outcome Builder::compile_and_put(const operators::Specialisation& speci
         ++statistics.compiles;
         statistics.compile_seconds += result->seconds;
     });
+    log::event(log::Level::info, "compile",
+               {{"kernel", specialisation.kernel_name},
+                {"target", specialisation.request.target},
+                {"seconds", result->seconds}});
 
     log::event(log::Level::info, "compile",
                {{"kernel", specialisation.kernel_name},

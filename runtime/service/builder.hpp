@@ -10,6 +10,7 @@
 // builder lives, and that is said once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -100,6 +101,10 @@ class Builder {
     // such question.
     [[nodiscard]] Result<void> probe(const operators::Specialisation& specialisation, const Error& error);
 
+    // Ends the compiles under way, and compiles nothing from then on: both are errors of the environment.
+    // What the store holds is still served. Any thread, more than once.
+    void stop() noexcept;
+
     // The compiler, made at the first call. A failed attempt is made again at the next: what was missing may
     // have been installed.
     [[nodiscard]] Result<compile::Compiler*> compiler();
@@ -130,6 +135,7 @@ class Builder {
     const CachePlaces places_;
     const CompilerFactory make_compiler_;
     const bool jit_;
+    std::atomic<bool> stopped_{false};
 
     std::mutex compiler_mutex_;
     std::unique_ptr<compile::Compiler> compiler_;  // protected by compiler_mutex_

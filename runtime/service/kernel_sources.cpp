@@ -39,7 +39,7 @@ Result<std::shared_ptr<const operators::TemplateSource>> KernelSources::read(
     std::string_view template_id, const tables::Target& target) const {
     const std::string path = operators::template_path(template_id, target);
     const std::lock_guard lock(mutex_);
-    if (const auto known = carried_.find(path); known != carried_.end()) {
+    if (const auto known = known_.find(path); known != known_.end()) {
         return known->second;
     }
     Result<operators::TemplateSource> source =
@@ -48,10 +48,13 @@ Result<std::shared_ptr<const operators::TemplateSource>> KernelSources::read(
         return fail(source);
     }
     auto shared = std::make_shared<const operators::TemplateSource>(*std::move(source));
-    if (folders_.empty()) {
-        carried_.emplace(path, shared);
-    }
+    known_.emplace(path, shared);
     return shared;
+}
+
+bool KernelSources::has_read(std::string_view template_id, const tables::Target& target) const {
+    const std::lock_guard lock(mutex_);
+    return known_.contains(operators::template_path(template_id, target));
 }
 
 }  // namespace kiln::service

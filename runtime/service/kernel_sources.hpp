@@ -1,4 +1,5 @@
 // The text of templates and their headers: folders of KILN_KERNEL_PATH first, then what the library carries.
+// A template is read when it is first needed and stays what it was then.
 #pragma once
 
 #include <filesystem>
@@ -28,18 +29,19 @@ class KernelSources {
     // it says why.
     [[nodiscard]] bool has(std::string_view template_id, const tables::Target& target) const;
 
-    // A template with its headers. What the library carries never changes and is read and hashed once; with
-    // folders given, files are read at every call, so that an edited template takes effect at the next
-    // prepare().
+    // A template with its headers. A failed attempt is made again at the next call.
     [[nodiscard]] Result<std::shared_ptr<const operators::TemplateSource>> read(
         std::string_view template_id, const tables::Target& target) const;
+
+    // Whether read() has given it out.
+    [[nodiscard]] bool has_read(std::string_view template_id, const tables::Target& target) const;
 
   private:
     const std::vector<std::filesystem::path> folders_;
 
     mutable std::mutex mutex_;
     // By template_path(); protected by mutex_.
-    mutable std::map<std::string, std::shared_ptr<const operators::TemplateSource>> carried_;
+    mutable std::map<std::string, std::shared_ptr<const operators::TemplateSource>> known_;
 };
 
 }  // namespace kiln::service

@@ -1,62 +1,61 @@
-// A problem resolved for one device: what a launch needs and nothing else.
+// A problem resolved for one device, and the launch path.
 //
-// Constant once made and shared by pointer; the only thing that changes is the flag of a specialisation that
-// the driver refused. Launchable from any number of threads, inside a graph capture too.
+// Constant once made and shared by pointer, but for what its buckets say of themselves: which are loaded, and
+// which the driver refused. Launchable from any number of threads, inside a graph capture too.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "runtime/device/device.hpp"
 #include "runtime/operators/operator.hpp"
-#include "runtime/service/builder.hpp"
+#include "runtime/service/background.hpp"
+#include "runtime/service/bucket_set.hpp"
 
 namespace kiln::service {
 
-// Whether one specialisation may be used on one device; shared by every plan of the service that uses it.
-struct Health {
-    std::atomic<bool> disabled{false};
-};
-
-// A bucket that is loaded.
-struct LoadedBucket {
-    std::int64_t max_m = 0;
-    device::Function function = nullptr;
-    device::LaunchShape shape;
-    std::shared_ptr<Health> health;
-    std::string kernel_name;
-    std::shared_ptr<device::Module> module;
-    ArtifactSource source = ArtifactSource::cache;
-    std::string template_id;
-};
-
 class Plan {
   public:
-    // Buckets by ascending max_m, at least one and at most 255.
+    // At most 255 buckets. `background` may be null where all of them are loaded.
     Plan(const operators::Operator& op, operators::Problem problem, std::shared_ptr<device::Device> device,
-         std::vector<LoadedBucket> buckets);
+         std::shared_ptr<BucketLoader> loader, std::shared_ptr<BucketSet> buckets,
+         std::shared_ptr<Background> background);
 
     // The launch path. M is at least 1. Returns KILN_OK, a decline, or minus an error code.
     [[nodiscard]] kiln_status enqueue(device::Stream stream, std::int64_t m, void* kernargs,
                                       std::size_t kernarg_bytes) const noexcept;
 
+    // What a launch of m would find, without lock or wait; as kiln_plan_ready.
+    [[nodiscard]] kiln_status ready(std::int64_t m) const noexcept;
+
+    // Has every bucket that is not loaded obtained in the background; returns at once.
+    void begin() const;
+    // The same, and waits; as kiln_plan_wait.
+    [[nodiscard]] operators::Answer<void> wait(std::chrono::milliseconds timeout) const;
+
     // The bucket that serves m; null when none does.
-    [[nodiscard]] const LoadedBucket* bucket_for(std::int64_t m) const noexcept {
+    [[nodiscard]] const PlanBucket* bucket_for(std::int64_t m) const noexcept {
         if (m < 1 || m > max_m_) {
             return nullptr;
         }
         if (m < static_cast<std::int64_t>(bucket_of_.size())) {
             return &buckets_[bucket_of_[static_cast<std::size_t>(m)]];
         }
-        const LoadedBucket* bucket = &buckets_[first_beyond_];
+        const PlanBucket* bucket = &buckets_[first_beyond_];
         while (bucket->max_m < m) {
             ++bucket;
         }
         return bucket;
+    }
+
+    // Counts a decline of a launch.
+    kiln_status declined(kiln_status decline) const noexcept {
+        declines_->note(decline, {});
+        return decline;
     }
 
     [[nodiscard]] const operators::Operator& op() const { return op_; }
@@ -65,22 +64,35 @@ class Plan {
     [[nodiscard]] device::Device& device() const { return *device_; }
     [[nodiscard]] const std::shared_ptr<device::Device>& shared_device() const { return device_; }
     [[nodiscard]] std::int64_t max_m() const { return max_m_; }
-    [[nodiscard]] const std::vector<LoadedBucket>& buckets() const { return buckets_; }
+    // By ascending max_m, at least one.
+    [[nodiscard]] std::span<const PlanBucket> buckets() const { return buckets_; }
 
   private:
-    [[nodiscard]] kiln_status refused(const LoadedBucket& bucket, int driver_error) const noexcept;
+    [[nodiscard]] kiln_status launch(const PlanBucket& bucket, device::Stream stream, void* kernargs,
+                                     std::size_t kernarg_bytes) const noexcept;
+    [[nodiscard]] kiln_status refused(const PlanBucket& bucket, int driver_error) const noexcept;
+    [[nodiscard]] std::size_t index_of(const PlanBucket& bucket) const noexcept {
+        return static_cast<std::size_t>(&bucket - buckets_.data());
+    }
 
     const operators::Operator& op_;
     const operators::Problem problem_;
     const operators::TypedProblem typed_;
     const std::shared_ptr<device::Device> device_;
     const int ordinal_;
-    const std::vector<LoadedBucket> buckets_;
+    const std::shared_ptr<BucketLoader> loader_;
+    const std::shared_ptr<Declines> declines_;
+    const std::shared_ptr<BucketSet> set_;
+    const std::shared_ptr<Background> background_;
+    const std::span<const PlanBucket> buckets_;  // of set_
     const std::int64_t max_m_;
     // By M: index into buckets_. Ends at kLookup; the few buckets beyond are searched from first_beyond_ on.
     std::vector<std::uint8_t> bucket_of_;
     std::size_t first_beyond_ = 0;
 };
+
+// "linear n=16 k=128": what a problem is called in the log.
+[[nodiscard]] std::string label(const operators::Operator& op, const operators::Problem& problem);
 
 // kiln_linear_launch, with the plan's type checked.
 [[nodiscard]] kiln_status launch_linear(const Plan& plan, device::Stream stream, std::int64_t m,

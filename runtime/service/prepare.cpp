@@ -4,30 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "base/log.hpp"
-#include "runtime/service/metadata.hpp"
 #include "runtime/service/service.hpp"
 
 namespace kiln::service {
 
 namespace {
 
-using operators::declined;
 using operators::failed;
+using operators::Refusal;
 using operators::Specialisation;
-
-// Errors that speak of the specialisation itself, so that trying again would only fail again. A cache that is
-// not warm or a compiler that is not installed may be put right while the process runs.
-bool disables(const Error& error) {
-    switch (error.code) {
-        case ErrorCode::compile_failed:
-        case ErrorCode::worker_failed:
-        case ErrorCode::load_failed:
-            return true;
-        default:
-            return false;
-    }
-}
 
 // Obtains all at once, so that misses compile in parallel. Answers in the order of `specialisations`.
 std::vector<Result<ArtifactPtr>> obtain_all(Builder& builder,
@@ -54,37 +39,14 @@ std::vector<Result<ArtifactPtr>> obtain_all(Builder& builder,
 
 }  // namespace
 
-Result<LoadedBucket> Service::load(device::Device& device, const Artifact& artifact) {
-    const Specialisation& specialisation = artifact.specialisation;
-    const Result<compile::CodeObject> code_object = compile::read_code_object(artifact.code_object);
-    if (!code_object) {
-        return fail(ErrorCode::load_failed, Stage::load,
-                    fmt::format("{}: {}", specialisation.kernel_name, code_object.error().message));
+template <class T>
+Answer<T> Service::noted(const Operator& op, const Problem& problem, Answer<T> answer) {
+    if (!answer && answer.error().decline != 0) {
+        loader_->ledger()
+            .declines_of(label(op, problem))
+            ->note(answer.error().decline, answer.error().error.message);
     }
-    if (Result<void> checked = check_kernel_abi(specialisation, *code_object); !checked) {
-        return fail(checked);
-    }
-    Result<std::unique_ptr<device::Module>> module = device.load(artifact.code_object);
-    ++loads_;
-    if (!module) {
-        return fail(module.error().code, module.error().stage,
-                    fmt::format("{}: {}", specialisation.kernel_name, module.error().message));
-    }
-    Result<device::Function> function = (*module)->function(specialisation.kernel_name);
-    if (!function) {
-        return fail(function);
-    }
-    LoadedBucket bucket;
-    bucket.max_m = specialisation.bucket.max_m;
-    bucket.function = *function;
-    bucket.shape =
-        specialisation.source_template->launch_shape(specialisation.problem, specialisation.bucket);
-    bucket.health = health(device.info().ordinal, specialisation);
-    bucket.kernel_name = specialisation.kernel_name;
-    bucket.module = *std::move(module);
-    bucket.source = artifact.source;
-    bucket.template_id = specialisation.bucket.template_id;
-    return bucket;
+    return answer;
 }
 
 Answer<Service::Resolved> Service::resolve(int ordinal, const Operator& op, const Problem& problem) {
@@ -96,62 +58,99 @@ Answer<Service::Resolved> Service::resolve(int ordinal, const Operator& op, cons
     if (!target) {
         return failed(std::move(target.error()));
     }
-    const Answer<const tables::Row*> row = select(op, problem, *target);
+    const SnapshotPtr snapshot = this->snapshot();
+    const Answer<RowPtr> row = select_in(snapshot, op, problem, *target);
     if (!row) {
-        return tl::unexpected<operators::Refusal>(row.error());
+        return tl::unexpected<Refusal>(row.error());
     }
-    Resolved resolved{*std::move(device), {}};
+    Resolved resolved{*std::move(device), {}, {}};
     for (const tables::Bucket& bucket : (*row)->buckets) {
-        Result<Specialisation> specialisation = specialise(**row, bucket);
+        Result<Specialisation> specialisation = specialise_with(snapshot->sources, **row, bucket);
         if (!specialisation) {
             return failed(std::move(specialisation.error()));
         }
-        if (health(ordinal, *specialisation)->disabled) {
-            return declined(KILN_DECLINE_DISABLED, Stage::configure,
-                            fmt::format("{} failed earlier", specialisation->kernel_name));
+        if (loader_->health(ordinal, *specialisation)->disabled) {
+            resolved.disabled.push_back(resolved.specialisations.size());
         }
         resolved.specialisations.push_back(*std::move(specialisation));
     }
     return resolved;
 }
 
-Answer<void> Service::supports(int ordinal, const Operator& op, const Problem& problem) {
-    Answer<Resolved> resolved = resolve(ordinal, op, problem);
-    return resolved ? Answer<void>() : tl::unexpected<operators::Refusal>(std::move(resolved.error()));
+Answer<void> Service::supports(const Operator& op, const Problem& problem) {
+    Answer<RowPtr> row = select(op, problem, settings_.target);
+    return noted(op, problem, row ? Answer<void>() : tl::unexpected<Refusal>(std::move(row.error())));
 }
 
-Answer<std::shared_ptr<const Plan>> Service::prepare(int ordinal, const Operator& op,
-                                                     const Problem& problem) {
+Answer<void> Service::supports(int ordinal, const Operator& op, const Problem& problem) {
+    Answer<Resolved> resolved = resolve(ordinal, op, problem);
+    Answer<void> answer;
+    if (!resolved) {
+        answer = tl::unexpected<Refusal>(std::move(resolved.error()));
+    } else if (!resolved->disabled.empty()) {
+        answer =
+            tl::unexpected(BucketLoader::disabled(resolved->specialisations[resolved->disabled.front()]));
+    }
+    return noted(op, problem, std::move(answer));
+}
+
+Answer<std::shared_ptr<BucketSet>> Service::load_all(Resolved resolved) {
+    device::Device& device = *resolved.device;
+    const auto give_up = [&](std::size_t i, Error error) {
+        return tl::unexpected(
+            loader_->refuse(device.info().ordinal, resolved.specialisations[i], std::move(error)));
+    };
+    std::vector<Result<ArtifactPtr>> artifacts = obtain_all(builder(), resolved.specialisations);
+    for (std::size_t i = 0; i < artifacts.size(); ++i) {
+        if (!artifacts[i]) {
+            return give_up(i, std::move(artifacts[i].error()));
+        }
+    }
+    std::vector<LoadedBucketPtr> loaded;
+    for (std::size_t i = 0; i < artifacts.size(); ++i) {
+        Result<LoadedBucketPtr> bucket = loader_->load(device, **artifacts[i]);
+        if (!bucket) {
+            return give_up(i, std::move(bucket.error()));
+        }
+        loaded.push_back(*std::move(bucket));
+    }
+    auto set = std::make_shared<BucketSet>(resolved.device, loader_, std::move(resolved.specialisations),
+                                           PrepareMode::blocking);
+    for (std::size_t i = 0; i < loaded.size(); ++i) {
+        set->set_loaded(i, std::move(loaded[i]));
+    }
+    return set;
+}
+
+Answer<std::shared_ptr<const Plan>> Service::make_plan(int ordinal, const Operator& op,
+                                                       const Problem& problem, PrepareMode mode) {
     Answer<Resolved> resolved = resolve(ordinal, op, problem);
     if (!resolved) {
-        return tl::unexpected<operators::Refusal>(std::move(resolved.error()));
+        return tl::unexpected<Refusal>(std::move(resolved.error()));
     }
-    const auto& [device, specialisations] = *resolved;
-    const auto give_up = [&, ordinal](const Specialisation& specialisation, Error error) {
-        if (disables(error) && !health(ordinal, specialisation)->disabled.exchange(true)) {
-            log::error("{} is disabled: {}", specialisation.kernel_name, error.message);
-        }
-        return failed(std::move(error));
-    };
-    std::vector<Result<ArtifactPtr>> artifacts = obtain_all(*builder_, specialisations);
-    for (std::size_t i = 0; i < artifacts.size(); ++i) {
-        if (artifacts[i]) {
-            continue;
-        }
-        if (const Result<void> able = builder_->probe(specialisations[i], artifacts[i].error()); !able) {
-            return declined(KILN_DECLINE_COMPILER, Stage::compile, able.error().message);
-        }
-        return give_up(specialisations[i], std::move(artifacts[i].error()));
+    const std::size_t bearable = mode == PrepareMode::blocking ? 0 : resolved->specialisations.size() - 1;
+    if (resolved->disabled.size() > bearable) {
+        return tl::unexpected(BucketLoader::disabled(resolved->specialisations[resolved->disabled.front()]));
     }
-    std::vector<LoadedBucket> buckets;
-    for (std::size_t i = 0; i < artifacts.size(); ++i) {
-        Result<LoadedBucket> bucket = load(*device, **artifacts[i]);
-        if (!bucket) {
-            return give_up(specialisations[i], std::move(bucket.error()));
+    const std::shared_ptr<device::Device> device = resolved->device;
+    if (mode == PrepareMode::blocking) {
+        Answer<std::shared_ptr<BucketSet>> set = load_all(*std::move(resolved));
+        if (!set) {
+            return tl::unexpected<Refusal>(std::move(set.error()));
         }
-        buckets.push_back(*std::move(bucket));
+        return std::make_shared<const Plan>(op, problem, device, loader_, *std::move(set), nullptr);
     }
-    return std::make_shared<const Plan>(op, problem, device, std::move(buckets));
+    auto set = std::make_shared<BucketSet>(device, loader_, std::move(resolved->specialisations), mode);
+    auto plan = std::make_shared<const Plan>(op, problem, device, loader_, std::move(set), background_);
+    if (mode == PrepareMode::background) {
+        plan->begin();
+    }
+    return plan;
+}
+
+Answer<std::shared_ptr<const Plan>> Service::prepare(int ordinal, const Operator& op, const Problem& problem,
+                                                     PrepareMode mode) {
+    return noted(op, problem, make_plan(ordinal, op, problem, mode));
 }
 
 }  // namespace kiln::service

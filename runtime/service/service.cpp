@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/cores.hpp"
 #include "base/log.hpp"
-#include "runtime/service/metadata.hpp"
 #include "runtime/service/tables.hpp"
 
 namespace kiln::service {
@@ -18,11 +18,11 @@ using operators::declined;
 
 Parts real_parts(const Settings& settings, Parts parts) {
     if (!parts.make_compiler) {
-        parts.make_compiler = [config = compile::CompilerConfig{.worker = settings.worker,
-                                                                .toolchain_prefix = {},
-                                                                .workers = settings.workers}] {
-            return compile::Compiler::create(config);
-        };
+        compile::CompilerConfig config;
+        config.worker = settings.worker;
+        config.workers = settings.workers;
+        config.in_process = settings.compile_in_process;
+        parts.make_compiler = [config] { return compile::Compiler::create(config); };
     }
     if (!parts.open_devices) {
         parts.open_devices = [driver = settings.driver] { return device::open_devices(driver); };
@@ -30,8 +30,19 @@ Parts real_parts(const Settings& settings, Parts parts) {
     return parts;
 }
 
-std::string label(const Operator& op, const Problem& problem) {
-    return fmt::format("{} {}", op.name(), operators::format_problem(op, problem));
+std::vector<const tables::Row*> rows_of(const Snapshot& snapshot, const WarmFilter& filter) {
+    std::vector<const tables::Row*> result;
+    for (const tables::Row* row : snapshot.table->rows_in_force()) {
+        if ((filter.op != nullptr && row->operator_name != filter.op->name()) ||
+            !operators::matches(filter.problem, row->problem)) {
+            continue;
+        }
+        if (!filter.target ||
+            snapshot.table->find(row->operator_name, row->problem, *filter.target).row == row) {
+            result.push_back(row);
+        }
+    }
+    return result;
 }
 
 }  // namespace
@@ -51,21 +62,30 @@ Result<std::unique_ptr<Service>> Service::open(Settings settings, Parts parts) {
         return fail(table);
     }
     parts = real_parts(settings, std::move(parts));
-    return std::unique_ptr<Service>(new Service(std::move(settings), *std::move(table), std::move(parts)));
+    auto snapshot = std::make_shared<const Snapshot>(*std::move(table), settings.kernel_path);
+    return std::unique_ptr<Service>(new Service(std::move(settings), std::move(snapshot), std::move(parts)));
 }
 
-Service::Service(Settings settings, std::shared_ptr<const tables::Table> table, Parts parts)
+Service::Service(Settings settings, SnapshotPtr snapshot, Parts parts)
     : settings_(std::move(settings)),
-      table_(std::move(table)),
       parts_(std::move(parts)),
-      sources_(settings_.kernel_path),
-      builder_(std::make_unique<Builder>(open_cache(settings_, Create::yes), parts_.make_compiler,
-                                         settings_.jit)) {}
+      loader_(std::make_shared<BucketLoader>(std::make_unique<Builder>(open_cache(settings_, Create::yes),
+                                                                       parts_.make_compiler, settings_.jit))),
+      background_(
+          std::make_shared<Background>(settings_.workers > 0 ? settings_.workers : cores_of_this_process(),
+                                       [loader = loader_] { loader->builder().stop(); })),
+      snapshot_(std::move(snapshot)) {}
 
 Service::~Service() = default;
 
 Statistics Service::statistics() const {
-    return {builder_->statistics(), loads_.load()};
+    return {loader_->builder().statistics(), loader_->num_loads(), loader_->ledger().num_declines(),
+            loader_->ledger().num_disabled(), reloads_.load()};
+}
+
+SnapshotPtr Service::snapshot() const {
+    const std::lock_guard lock(snapshot_mutex_);
+    return snapshot_;
 }
 
 Result<std::vector<std::shared_ptr<device::Device>>> Service::devices() {
@@ -90,8 +110,13 @@ Result<std::shared_ptr<device::Device>> Service::device(int ordinal) {
                 fmt::format("expected a device below {}, found {}", all->size(), ordinal));
 }
 
-Answer<const tables::Row*> Service::select(const Operator& op, const Problem& problem,
-                                           const tables::Target& target) const {
+Answer<RowPtr> Service::select(const Operator& op, const Problem& problem,
+                               const tables::Target& target) const {
+    return select_in(snapshot(), op, problem, target);
+}
+
+Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& op, const Problem& problem,
+                                  const tables::Target& target) const {
     const auto switched_off = [this](std::string_view name) {
         return std::find(settings_.disable.begin(), settings_.disable.end(), name) != settings_.disable.end();
     };
@@ -102,7 +127,7 @@ Answer<const tables::Row*> Service::select(const Operator& op, const Problem& pr
     if (Answer<void> judged = op.judge(problem); !judged) {
         return tl::unexpected<operators::Refusal>(std::move(judged.error()));
     }
-    tables::Lookup lookup = table_->find(op.name(), problem, target);
+    tables::Lookup lookup = snapshot->table->find(op.name(), problem, target);
     switch (lookup.outcome) {
         case tables::Lookup::Outcome::unknown_problem:
             return declined(KILN_DECLINE_SHAPE, Stage::table, std::move(lookup.detail));
@@ -118,23 +143,28 @@ Answer<const tables::Row*> Service::select(const Operator& op, const Problem& pr
             return declined(KILN_DECLINE_SWITCHED_OFF, Stage::configure,
                             fmt::format("{}: {} is switched off", label(op, problem), bucket.template_id));
         }
-        if (!sources_.has(bucket.template_id, lookup.row->target)) {
+        if (!snapshot->sources.has(bucket.template_id, lookup.row->target)) {
             return declined(
                 KILN_DECLINE_PROCESSOR, Stage::table,
                 fmt::format("{}: {} has a row for {}, but {} has no source for it", label(op, problem),
                             lookup.row->origin.text(), lookup.row->target.text(), bucket.template_id));
         }
     }
-    return lookup.row;
+    return RowPtr(snapshot, lookup.row);
 }
 
 Result<operators::Specialisation> Service::specialise(const tables::Row& row,
                                                       const tables::Bucket& bucket) const {
+    return specialise_with(snapshot()->sources, row, bucket);
+}
+
+Result<operators::Specialisation> specialise_with(const KernelSources& sources, const tables::Row& row,
+                                                  const tables::Bucket& bucket) {
     const Operator* op = operators::find_operator(row.operator_name);
     if (op == nullptr) {
         return fail(ErrorCode::not_found, Stage::table, fmt::format("{} is no operator", row.operator_name));
     }
-    const auto source = sources_.read(bucket.template_id, row.target);
+    const auto source = sources.read(bucket.template_id, row.target);
     if (!source) {
         return tl::unexpected<Error>(source.error());
     }
@@ -148,12 +178,13 @@ Explanation Service::explain(const Operator& op, const Problem& problem, std::in
         explanation.refusal = std::move(refusal);
         return explanation;
     };
-    Answer<const tables::Row*> row = select(op, problem, target);
+    const SnapshotPtr snapshot = this->snapshot();
+    Answer<RowPtr> row = select_in(snapshot, op, problem, target);
     if (!row) {
         return refuse(row.error());
     }
     explanation.row = *row;
-    explanation.shadowed = table_->shadowed(**row, target);
+    explanation.shadowed = snapshot->table->shadowed(**row, target);
     explanation.bucket = (*row)->bucket_for(m);
     if (explanation.bucket == nullptr) {
         return refuse({m < 1 ? KILN_DECLINE_M_NEGATIVE : KILN_DECLINE_M_TOO_LARGE,
@@ -161,60 +192,44 @@ Explanation Service::explain(const Operator& op, const Problem& problem, std::in
                         fmt::format("expected M from 1 to {}, found {}", (*row)->buckets.back().max_m, m)}});
     }
     explanation.bucket_index = static_cast<std::size_t>(explanation.bucket - (*row)->buckets.data());
-    Result<operators::Specialisation> specialisation = specialise(**row, *explanation.bucket);
+    Result<operators::Specialisation> specialisation =
+        specialise_with(snapshot->sources, **row, *explanation.bucket);
     if (!specialisation) {
         return refuse({0, specialisation.error()});
     }
     explanation.specialisation = *std::move(specialisation);
-    Result<cache::Key> key = builder_->key(*explanation.specialisation);
+    Result<cache::Key> key = builder().key(*explanation.specialisation);
     if (key) {
         explanation.key = *std::move(key);
     } else {
         explanation.key_missing = key.error().message;
     }
-    const Result<std::optional<ArtifactPtr>> found = builder_->find(*explanation.specialisation);
+    const Result<std::optional<ArtifactPtr>> found = builder().find(*explanation.specialisation);
     explanation.cached = found && found->has_value();
     return explanation;
 }
 
-Answer<void> Service::supports(const Operator& op, const Problem& problem) const {
-    Answer<const tables::Row*> row = select(op, problem, settings_.target);
-    return row ? Answer<void>() : tl::unexpected<operators::Refusal>(std::move(row.error()));
-}
-
-std::shared_ptr<Health> Service::health(int ordinal, const operators::Specialisation& specialisation) {
-    const std::lock_guard lock(health_mutex_);
-    std::shared_ptr<Health>& health = health_[{ordinal, specialisation.request_document}];
-    if (health == nullptr) {
-        health = std::make_shared<Health>();
-    }
-    return health;
-}
-
-std::vector<const tables::Row*> Service::rows(const WarmFilter& filter) const {
-    std::vector<const tables::Row*> result;
-    for (const tables::Row* row : table_->rows_in_force()) {
-        if ((filter.op != nullptr && row->operator_name != filter.op->name()) ||
-            !operators::matches(filter.problem, row->problem)) {
-            continue;
-        }
-        if (!filter.target || table_->find(row->operator_name, row->problem, *filter.target).row == row) {
-            result.push_back(row);
-        }
+std::vector<RowPtr> Service::rows(const WarmFilter& filter) const {
+    const SnapshotPtr snapshot = this->snapshot();
+    std::vector<RowPtr> result;
+    for (const tables::Row* row : rows_of(*snapshot, filter)) {
+        result.emplace_back(snapshot, row);
     }
     return result;
 }
 
 std::vector<operators::Specialisation> Service::matching(const WarmFilter& filter,
                                                          std::vector<Error>& errors) const {
+    const SnapshotPtr snapshot = this->snapshot();
     std::vector<operators::Specialisation> result;
     std::set<std::string> seen;
-    for (const tables::Row* row : rows(filter)) {
+    for (const tables::Row* row : rows_of(*snapshot, filter)) {
         for (const tables::Bucket& bucket : row->buckets) {
-            if (!filter.target && !sources_.has(bucket.template_id, row->target)) {
+            if (!filter.target && !snapshot->sources.has(bucket.template_id, row->target)) {
                 continue;  // loading the table has warned of it
             }
-            Result<operators::Specialisation> specialisation = specialise(*row, bucket);
+            Result<operators::Specialisation> specialisation =
+                specialise_with(snapshot->sources, *row, bucket);
             if (!specialisation) {
                 errors.push_back(std::move(specialisation.error()));
             } else if (seen.insert(specialisation->request_document).second) {

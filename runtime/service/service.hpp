@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,10 +14,13 @@
 
 #include "runtime/operators/operator.hpp"
 #include "runtime/operators/specialisation.hpp"
+#include "runtime/service/background.hpp"
+#include "runtime/service/bucket_loader.hpp"
 #include "runtime/service/builder.hpp"
-#include "runtime/service/kernel_sources.hpp"
 #include "runtime/service/plan.hpp"
 #include "runtime/service/settings.hpp"
+#include "runtime/service/snapshot.hpp"
+#include "runtime/service/warm.hpp"
 #include "runtime/tables/loader.hpp"
 
 namespace kiln::service {
@@ -28,15 +30,18 @@ using operators::Operator;
 using operators::Problem;
 
 struct Statistics : BuildStatistics {
-    std::uint64_t loads = 0;  // code objects handed to a driver
+    std::uint64_t loads = 0;     // code objects handed to a driver
+    std::uint64_t declines = 0;  // of supports(), prepare() and launches
+    std::uint64_t disabled = 0;  // specialisations, each counted for each device
+    std::uint64_t reloads = 0;   // that took the tables
 };
 
 // How one problem at one M is served; what `kiln explain` prints. `refusal` is set when it is not.
 struct Explanation {
     std::optional<operators::Refusal> refusal;
-    const tables::Row* row = nullptr;        // lives as long as the service
-    std::vector<tables::Shadowed> shadowed;  // rows that `row` hides on the target
-    const tables::Bucket* bucket = nullptr;  // null when M is outside the row
+    RowPtr row;
+    std::vector<tables::Shadowed> shadowed;  // rows that `row` hides on the target; they live as long as it
+    const tables::Bucket* bucket = nullptr;  // of the row; null when M is outside it
     std::size_t bucket_index = 0;
     std::optional<operators::Specialisation> specialisation;
     std::optional<cache::Key> key;  // none without a compiler
@@ -50,23 +55,6 @@ struct WarmFilter {
     Problem problem;                       // fields that must be equal; empty: all
     std::optional<tables::Target> target;  // the device or target to serve; nothing: rows of every target
 };
-
-struct WarmItem {
-    operators::Specialisation specialisation;
-    std::optional<Error> error;
-    ArtifactSource source = ArtifactSource::compiled;
-    double compile_seconds = 0;
-    std::string key_digest;
-};
-
-struct WarmSummary {
-    std::vector<WarmItem> items;  // in the order asked for
-    std::uint64_t compiled = 0, hits = 0, failed = 0;
-    double seconds = 0;  // wall clock
-};
-
-// Called after each item, one at a time, from any thread.
-using WarmProgress = std::function<void(std::size_t done, std::size_t total, const WarmItem& item)>;
 
 // What a test may replace.
 struct Parts {
@@ -86,11 +74,14 @@ class Service {
     Service& operator=(const Service&) = delete;
 
     [[nodiscard]] const Settings& settings() const { return settings_; }
-    // The tables of every layer.
-    [[nodiscard]] const tables::Table& table() const { return *table_; }
-    [[nodiscard]] Builder& builder() { return *builder_; }
-    [[nodiscard]] const KernelSources& sources() const { return sources_; }
+    // The tables and templates of now: a later reload() does not change what was given out.
+    [[nodiscard]] SnapshotPtr snapshot() const;
+    [[nodiscard]] Builder& builder() { return loader_->builder(); }
     [[nodiscard]] Statistics statistics() const;
+
+    // Reads tables and templates again and takes them whole, or, with every fault in the error, not at all.
+    // As kiln_service_reload.
+    [[nodiscard]] Result<void> reload();
 
     // Every device of the configured driver, bound at the first call; a failure is kept and returned again.
     [[nodiscard]] Result<std::vector<std::shared_ptr<device::Device>>> devices();
@@ -98,32 +89,33 @@ class Service {
     [[nodiscard]] Result<std::shared_ptr<device::Device>> device(int ordinal);
 
     // The row that serves the problem on a target: guards, switches, tables, in this order. Never compiles.
-    [[nodiscard]] Answer<const tables::Row*> select(const Operator& op, const Problem& problem,
-                                                    const tables::Target& target) const;
-    // What one bucket of a row is compiled from.
+    [[nodiscard]] Answer<RowPtr> select(const Operator& op, const Problem& problem,
+                                        const tables::Target& target) const;
+    // What one bucket of a row is compiled from, with the templates of now.
     [[nodiscard]] Result<operators::Specialisation> specialise(const tables::Row& row,
                                                                const tables::Bucket& bucket) const;
     // The code object, from the cache or the compiler: builder().obtain().
     [[nodiscard]] Result<ArtifactPtr> obtain(const operators::Specialisation& specialisation) {
-        return builder_->obtain(specialisation);
+        return builder().obtain(specialisation);
     }
 
     [[nodiscard]] Explanation explain(const Operator& op, const Problem& problem, std::int64_t m,
                                       const tables::Target& target);
 
-    // Answers without compiling or loading; a problem that failed earlier declines.
+    // Answers without compiling or loading; a problem of which anything failed earlier declines.
     [[nodiscard]] Answer<void> supports(int ordinal, const Operator& op, const Problem& problem);
     // The same for the configured target, without touching a device.
-    [[nodiscard]] Answer<void> supports(const Operator& op, const Problem& problem) const;
+    [[nodiscard]] Answer<void> supports(const Operator& op, const Problem& problem);
 
-    // Every bucket obtained (in parallel), checked and loaded. The calling thread's current device is left as
-    // it was.
+    // Blocking: every bucket obtained (in parallel), checked and loaded. Lazy and background: as
+    // kiln_prepare_mode. The calling thread's current device is left as it was.
     [[nodiscard]] Answer<std::shared_ptr<const Plan>> prepare(int ordinal, const Operator& op,
-                                                              const Problem& problem);
+                                                              const Problem& problem,
+                                                              PrepareMode mode = PrepareMode::blocking);
 
     // The rows that the filter matches, in the order of the tables: with a target, those that a lookup for it
     // finds; without, all that no stronger layer replaces.
-    [[nodiscard]] std::vector<const tables::Row*> rows(const WarmFilter& filter) const;
+    [[nodiscard]] std::vector<RowPtr> rows(const WarmFilter& filter) const;
     // Their specialisations, each once. A row that can not be specialised gives an error; where no target is
     // asked for, one whose template has no source for its own is left out.
     [[nodiscard]] std::vector<operators::Specialisation> matching(const WarmFilter& filter,
@@ -131,36 +123,47 @@ class Service {
     // Obtains all, several at once. Items are in the order asked for; one that fails does not stop the
     // others.
     [[nodiscard]] WarmSummary warm(std::span<const operators::Specialisation> wanted,
-                                   const WarmProgress& progress = {});
+                                   const WarmOptions& options = {});
+    // What warm() would find, in the same order, without compiling anything.
+    [[nodiscard]] std::vector<WarmCheck> check_warm(std::span<const operators::Specialisation> wanted);
 
   private:
-    Service(Settings settings, std::shared_ptr<const tables::Table> table, Parts parts);
+    Service(Settings settings, SnapshotPtr snapshot, Parts parts);
 
-    // What prepare() needs before it compiles or loads anything; supports() is whether there is one.
+    // What prepare() needs before it compiles or loads anything.
     struct Resolved {
         std::shared_ptr<device::Device> device;
         std::vector<operators::Specialisation> specialisations;  // by bucket
+        std::vector<std::size_t> disabled;                       // of them
     };
     [[nodiscard]] Answer<Resolved> resolve(int ordinal, const Operator& op, const Problem& problem);
-
-    [[nodiscard]] std::shared_ptr<Health> health(int ordinal,
-                                                 const operators::Specialisation& specialisation);
-    [[nodiscard]] Result<LoadedBucket> load(device::Device& device, const Artifact& artifact);
+    [[nodiscard]] Answer<std::shared_ptr<BucketSet>> load_all(Resolved resolved);
+    [[nodiscard]] Answer<std::shared_ptr<const Plan>> make_plan(int ordinal, const Operator& op,
+                                                                const Problem& problem, PrepareMode mode);
+    [[nodiscard]] Answer<RowPtr> select_in(const SnapshotPtr& snapshot, const Operator& op,
+                                           const Problem& problem, const tables::Target& target) const;
+    // Counts a decline, and says the first of its kind.
+    template <class T>
+    Answer<T> noted(const Operator& op, const Problem& problem, Answer<T> answer);
 
     const Settings settings_;
-    const std::shared_ptr<const tables::Table> table_;
     const Parts parts_;
-    const KernelSources sources_;
-    std::unique_ptr<Builder> builder_;
+    const std::shared_ptr<BucketLoader> loader_;
+    const std::shared_ptr<Background> background_;
+
+    mutable std::mutex snapshot_mutex_;
+    SnapshotPtr snapshot_;  // protected by snapshot_mutex_
+    std::mutex reload_mutex_;
+    std::atomic<std::uint64_t> reloads_{0};
 
     std::mutex device_mutex_;
     // Protected by device_mutex_.
     std::optional<Result<std::vector<std::shared_ptr<device::Device>>>> devices_;
-
-    std::mutex health_mutex_;
-    // By ordinal and request document; protected by health_mutex_.
-    std::map<std::pair<int, std::string>, std::shared_ptr<Health>> health_;
-    std::atomic<std::uint64_t> loads_{0};
 };
+
+// What one bucket of a row is compiled from, with the templates of these sources.
+[[nodiscard]] Result<operators::Specialisation> specialise_with(const KernelSources& sources,
+                                                                const tables::Row& row,
+                                                                const tables::Bucket& bucket);
 
 }  // namespace kiln::service

@@ -282,6 +282,7 @@ Result<Settings> read_settings(const Overrides& overrides, const Environment& en
         }
     }
     settings.workers = overrides.workers;
+    settings.compile_in_process = overrides.compile_in_process;
     if (overrides.tables) {
         settings.shipped_tables = false;
         for (const std::string& table : *overrides.tables) {

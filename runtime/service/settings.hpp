@@ -33,6 +33,7 @@ struct Overrides {
     std::optional<std::vector<std::string>> tables;
     std::uint64_t cache_limit_bytes = 0;  // 0: not said
     unsigned workers = 0;  // compile workers at most; 0 means one for each core of this process
+    bool compile_in_process = false;
 };
 
 // One variable as `kiln doctor` prints it.
@@ -59,6 +60,7 @@ struct Settings {
     std::filesystem::path worker;      // of the configuration; empty: KILN_WORKER, else searched for
     log::Level log_level = log::Level::warning;
     unsigned workers = 0;
+    bool compile_in_process = false;
 
     std::vector<Setting> listed;  // every known variable, in the order of the documentation
     // Unknown variables, known ones that this version has no use for, names to disable that nothing has.

@@ -14,8 +14,8 @@ namespace kiln::service {
 
 struct TrialResult {
     std::int64_t m = 0;
-    const LoadedBucket* bucket = nullptr;  // lives as long as the plan
-    double error = 0;                      // in the operator's own measure
+    const PlanBucket* bucket = nullptr;  // lives as long as the plan
+    double error = 0;                    // in the operator's own measure
     double bound = 0;
     bool passed = false;
     std::string remark;                             // "3 of 81920 differ, by one unit at most"

@@ -69,7 +69,7 @@ int main(void) {
     problem.n = N;
     problem.k = K;
     REQUIRE(kiln_linear_supports(service, 0, &problem, NULL) == KILN_OK);
-    if (kiln_linear_prepare(service, 0, &problem, &plan, &error) != KILN_OK) {
+    if (kiln_linear_prepare(service, 0, &problem, NULL, &plan, &error) != KILN_OK) {
         return fail("prepare", error);
     }
     REQUIRE(kiln_plan_device(plan) == 0);

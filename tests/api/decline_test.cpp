@@ -151,7 +151,7 @@ TEST_CASE("decline: what a launch looks at") {
 }
 
 TEST_CASE("decline: every reason has a text of its own") {
-    for (int value = 1; value <= KILN_DECLINE_OTHER_DEVICE; ++value) {
+    for (int value = 1; value <= KILN_DECLINE_CAPTURE; ++value) {
         const std::string text = kiln_decline_text(value);
         const bool known = value <= KILN_DECLINE_BIAS || value >= KILN_DECLINE_M_NEGATIVE;
         CHECK((text != "unknown reason") == known);

@@ -64,7 +64,8 @@ TEST_CASE("error: what could not be opened hands its failure on to everything ma
 TEST_CASE("error: missing places are invalid arguments") {
     CHECK(kiln_service_open(nullptr, nullptr, nullptr) == -KILN_ERROR_INVALID_ARGUMENT);
     CHECK(kiln_linear_supports(nullptr, 0, nullptr, nullptr) == -KILN_ERROR_INVALID_ARGUMENT);
-    CHECK(kiln_linear_prepare(nullptr, 0, nullptr, nullptr, nullptr) == -KILN_ERROR_INVALID_ARGUMENT);
+    CHECK(kiln_linear_prepare(nullptr, 0, nullptr, nullptr, nullptr, nullptr) ==
+          -KILN_ERROR_INVALID_ARGUMENT);
     CHECK(kiln_device_count(nullptr, nullptr, nullptr) == -KILN_ERROR_INVALID_ARGUMENT);
     CHECK(kiln_service_statistics(nullptr, nullptr) == -KILN_ERROR_INVALID_ARGUMENT);
 }

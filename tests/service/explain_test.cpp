@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Explained,
         *overrides.shapes_path + ":" + scratch.write("second.json", small_table()).string();
     const std::unique_ptr<Service> layered = open(overrides);
     CHECK(layered->rows({}).size() == all);
-    CHECK(layered->table().rows().size() == all + 1);
+    CHECK(layered->snapshot()->table->rows().size() == all + 1);
 }
 
 TEST_CASE_FIXTURE(Explained, "warm: obtains all, reports each, and finds them the second time") {
@@ -114,11 +114,11 @@ TEST_CASE_FIXTURE(Explained, "warm: obtains all, reports each, and finds them th
     REQUIRE(wanted.size() == 1);
     std::size_t calls = 0;
     const WarmSummary first =
-        service->warm(wanted, [&](std::size_t done, std::size_t total, const WarmItem& item) {
-            ++calls;
-            CHECK(done <= total);
-            CHECK(!item.error);
-        });
+        service->warm(wanted, {.progress = [&](std::size_t done, std::size_t total, const WarmItem& item) {
+                          ++calls;
+                          CHECK(done <= total);
+                          CHECK(!item.error);
+                      }});
     CHECK(calls == 1);
     CHECK(first.compiled == 1);
     CHECK(first.items.front().key_digest.size() == 64);

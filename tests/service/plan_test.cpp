@@ -18,26 +18,29 @@ namespace {
 
 struct Fixture {
     std::shared_ptr<DeviceDouble> device = std::make_shared<DeviceDouble>();
-    std::shared_ptr<Health> healths[3] = {std::make_shared<Health>(), std::make_shared<Health>(),
-                                          std::make_shared<Health>()};
-    Plan plan = make({4, 16, 32});
+    std::shared_ptr<BucketLoader> loader = std::make_shared<BucketLoader>(nullptr);
     alignas(16) char memory[64] = {};
     kiln_linear_args args{memory, 128, memory, reinterpret_cast<float*>(memory), memory};
+    Plan plan = make({4, 16, 32});
 
     Plan make(const std::vector<std::int64_t>& edges) {
-        std::vector<LoadedBucket> buckets;
-        for (std::size_t i = 0; i < edges.size(); ++i) {
-            LoadedBucket bucket;
-            bucket.max_m = edges[i];
-            bucket.function = &memory;
-            bucket.shape.grid.x = static_cast<std::uint32_t>(edges[i]);
-            bucket.health = healths[i];
-            bucket.kernel_name = "kernel_m" + std::to_string(edges[i]);
-            buckets.push_back(std::move(bucket));
-        }
         const auto problem = kiln::operators::complete(kiln::operators::linear(),
                                                        {{"n", std::int64_t{16}}, {"k", std::int64_t{128}}});
-        return Plan(kiln::operators::linear(), *problem, device, std::move(buckets));
+        std::vector<kiln::operators::Specialisation> wanted(edges.size());
+        for (std::size_t i = 0; i < edges.size(); ++i) {
+            wanted[i].bucket.max_m = edges[i];
+            wanted[i].kernel_name = "kernel_m" + std::to_string(edges[i]);
+            wanted[i].request_document = wanted[i].kernel_name;
+        }
+        auto set = std::make_shared<BucketSet>(device, loader, wanted, PrepareMode::blocking);
+        for (std::size_t i = 0; i < edges.size(); ++i) {
+            LoadedBucket bucket;
+            bucket.function = &memory;
+            bucket.shape.grid.x = static_cast<std::uint32_t>(edges[i]);
+            bucket.health = loader->health(0, wanted[i]);
+            set->set_loaded(i, std::make_unique<const LoadedBucket>(std::move(bucket)));
+        }
+        return Plan(kiln::operators::linear(), *problem, device, loader, set, nullptr);
     }
     kiln_status launch(std::int64_t m) { return launch_linear(plan, nullptr, m, args); }
 };

@@ -29,7 +29,7 @@ Sample open_and_prepare(const kiln::service::Overrides& overrides) {
     auto service = kiln::bench::value_or_exit(kiln::service::Service::open(overrides));
     Sample sample;
     sample.open_seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    for (const auto* row : service->rows({})) {
+    for (const auto& row : service->rows({})) {
         const auto* op = kiln::operators::find_operator(row->operator_name);
         const auto plan = service->prepare(0, *op, row->problem);
         if (!plan) {

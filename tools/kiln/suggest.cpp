@@ -80,7 +80,7 @@ ExitCode suggest(const SuggestOptions& options, const CommonOptions& common) {
     const auto& target = (*opened)->settings().target;
     const auto label =
         fmt::format("{} {} on {}", op.name(), operators::format_problem(op, *problem), target.text());
-    const auto found = (*opened)->table().find(op.name(), *problem, target);
+    const auto found = (*opened)->snapshot()->table->find(op.name(), *problem, target);
     if (found.row != nullptr && !options.again) {
         return say_served(*found.row, label, common);
     }

@@ -105,7 +105,7 @@ std::vector<Subject> select_problems(const service::Service& service,
     };
     for (const auto& filter : filters) {
         const auto rows = service.rows(filter);
-        for (const auto* row : rows) {
+        for (const auto& row : rows) {
             add({operators::find_operator(row->operator_name), row->problem});
         }
         if (rows.empty() && filter.op != nullptr) {
@@ -155,7 +155,7 @@ void verify_problem(service::Service& service, const Subject& subject, const Tri
         }
         one.template_id = bucket->template_id;
         one.kernel_name = bucket->kernel_name;
-        one.source = service::to_text(bucket->source);
+        one.source = service::to_text(bucket->loaded()->source);
         if (auto result = trial->run(values[i])) {
             one.result = std::move(*result);
         } else {

@@ -110,11 +110,12 @@ ExitCode warm(const WarmOptions& options, const CommonOptions& common) {
     service::WarmSummary summary;
     {
         ProgressBar progress(common.json);
-        summary = service.warm(*selected, [&](std::size_t done, std::size_t total, const auto& item) {
-            progress.step(done, total,
-                          fmt::format("{}: {}", describe(item.specialisation),
-                                      item.error ? "failed" : service::to_text(item.source)));
-        });
+        summary =
+            service.warm(*selected, {.progress = [&](std::size_t done, std::size_t total, const auto& item) {
+                progress.step(done, total,
+                              fmt::format("{}: {}", describe(item.specialisation),
+                                          item.error ? "failed" : service::to_text(item.source)));
+            }});
     }
 
     auto exit_code = ExitCode::ok;

@@ -11,7 +11,7 @@
  *     problem.n = 4608;
  *     problem.k = 4096;
  *     if (kiln_service_open(&config, &service, &error) == KILN_OK &&
- *         kiln_linear_prepare(service, 0, &problem, &plan, &error) == KILN_OK) {
+ *         kiln_linear_prepare(service, 0, &problem, NULL, &plan, &error) == KILN_OK) {
  *         kiln_linear_args args = {x, 4096, w, w_scale, out};
  *         kiln_status status = kiln_linear_launch(plan, stream, m, &args);
  *     }
@@ -26,6 +26,12 @@
  *
  * Thread safety. Every function may be called from any thread at any time on the same handle, except that
  * releasing the last reference must not race with another use of it.
+ *
+ * Fork. A driver, its streams and the compile workers do not survive a fork: in the child, every call on a
+ * handle that the parent made answers KILN_ERROR_ENVIRONMENT (or the neutral value of a function that has no
+ * status) and releasing one does nothing. The child opens a service of its own.
+ *
+ * HIP's last error. What hipPeekAtLastError says after a call of kiln is what it said before.
  */
 #ifndef KILN_KILN_H_
 #define KILN_KILN_H_
@@ -95,7 +101,7 @@ typedef enum kiln_decline {
     KILN_DECLINE_PROCESSOR = 2,      /* rows have these dimensions, none for the processor of this device */
     KILN_DECLINE_TARGET_FEATURE = 3, /* rows for this processor pin a feature that the device has otherwise */
     KILN_DECLINE_SWITCHED_OFF = 4, /* KILN_DISABLE or the configuration takes this operator or template out */
-    KILN_DECLINE_DISABLED = 5,     /* a build, a load or a launch of it failed earlier */
+    KILN_DECLINE_DISABLED = 5,     /* a build, a load or a launch of it failed earlier in this process */
     KILN_DECLINE_COMPILER = 6,     /* the compiler at hand can not build for the target (HIP before 7.2) */
     KILN_DECLINE_DIMENSIONS = 7,   /* dimensions that the operator's layouts do not allow */
     KILN_DECLINE_X_TYPE = 8,       /* activations of another type than the operator takes */
@@ -118,7 +124,9 @@ typedef enum kiln_decline {
     KILN_DECLINE_W_ALIGNMENT = 69,       /* w not aligned to 16 bytes */
     KILN_DECLINE_W_SCALE_ALIGNMENT = 70, /* w_scale not aligned to 4 bytes */
     KILN_DECLINE_OUT_ALIGNMENT = 71,     /* out not aligned to 16 bytes */
-    KILN_DECLINE_OTHER_DEVICE = 72       /* the calling thread's current device is not the plan's */
+    KILN_DECLINE_OTHER_DEVICE = 72,      /* the calling thread's current device is not the plan's */
+    KILN_DECLINE_COMPILING = 73,         /* the bucket of this M is not ready yet */
+    KILN_DECLINE_CAPTURE = 74 /* the first use of a bucket would compile or load while the stream captures */
 } kiln_decline;
 
 /* One sentence for a reason to decline, "unknown reason" for any other number. Constant, never NULL. */
@@ -156,7 +164,7 @@ typedef struct kiln_config {
     size_t struct_size;
     /* KILN_CACHE_DIR: folder of the user's store; $XDG_CACHE_HOME/kiln, else $HOME/.cache/kiln. */
     const char* cache_dir;
-    /* KILN_SHAPES_PATH: tables or folders of tables that go before the shipped ones, ':' between. */
+    /* KILN_SHAPES_PATH: tables or folders of tables that go before all others, ':' between. */
     const char* shapes_path;
     /* KILN_KERNEL_PATH: folders of templates that go before the shipped ones, ':' between. */
     const char* kernel_path;
@@ -176,10 +184,18 @@ typedef struct kiln_config {
     const char* log;
     /* Compile workers at most; one for each core of this process. */
     uint32_t workers;
-    uint32_t reserved; /* zero */
+    /* 1: compile inside this process instead of in workers. For where no process can be started: hipRTC and
+     * its LLVM are then loaded here, compile one at a time, and take this process with them when they crash.
+     * 0; no environment variable turns it on. */
+    uint32_t compile_in_process;
+    /* KILN_CACHE_PATH: read-only folders that are looked at after the user's own store, ':' between; none. */
+    const char* cache_path;
+    /* KILN_CACHE_LIMIT ("10GiB"): how large the user's store may grow before what was used least recently
+     * goes; see `kiln doctor` for the default. */
+    uint64_t cache_limit_bytes;
 } kiln_config;
 #define KILN_CONFIG_INIT \
-    { sizeof(kiln_config), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0 }
+    { sizeof(kiln_config), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0 }
 
 /* Reads the configuration and the shape tables. Starts no process, binds no driver, compiles nothing.
  * `config` may be NULL: everything from the environment. A malformed value, or a table with a fault in it, is
@@ -188,7 +204,14 @@ typedef struct kiln_config {
 KILN_API KILN_NODISCARD kiln_status kiln_service_open(const kiln_config* config, kiln_service** service,
                                                       kiln_error** error);
 KILN_API kiln_service* kiln_service_retain(kiln_service* service);
+/* The last release ends what the service still compiles in the background, unless a plan wants it. */
 KILN_API void kiln_service_release(kiln_service* service);
+
+/* Reads the shape tables and the templates of KILN_KERNEL_PATH again, while other threads prepare and launch.
+ * Everything edited is taken, or nothing: a fault in any file, or a template that can no longer be read, is
+ * an error that lists all of them, and the service goes on with what it had. Plans made before keep working
+ * as they are; new ones follow the new tables. Only what is new is compiled, when it is prepared. */
+KILN_API KILN_NODISCARD kiln_status kiln_service_reload(kiln_service* service, kiln_error** error);
 
 /* Counted since the service was opened. */
 typedef struct kiln_statistics {
@@ -201,9 +224,14 @@ typedef struct kiln_statistics {
     uint64_t compile_errors; /* compiles that failed */
     uint64_t loads;          /* code objects handed to a driver */
     double compile_seconds;  /* inside the compiler, over all workers */
+    uint64_t layer_hits;     /* those of cache_hits that a layer of KILN_CACHE_PATH gave */
+    uint64_t evictions;      /* entries that went to keep the store within its bound */
+    uint64_t declines;       /* answers "not applicable" of supports, prepare and launches */
+    uint64_t disabled;       /* specialisations that a failure took out, each counted for each device */
+    uint64_t reloads;        /* that took the tables */
 } kiln_statistics;
 #define KILN_STATISTICS_INIT \
-    { sizeof(kiln_statistics), 0, 0, 0, 0, 0, 0, 0, 0.0 }
+    { sizeof(kiln_statistics), 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0 }
 /* `statistics->struct_size` must be set, as in every answer that has one; KILN_ERROR_INVALID_ARGUMENT when it
  * leaves room for nothing. */
 KILN_API kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics);
@@ -233,12 +261,58 @@ KILN_API KILN_NODISCARD kiln_status kiln_device_get_info(kiln_service* service, 
 
 /* ---- plans --------------------------------------------------------------------------------- */
 
-/* A problem resolved for one device: everything that a launch of any covered M needs, loaded. Cheap to share:
- * retain it. Launchable from any number of threads at once, on any streams of its device, and inside a graph
- * capture. */
+/* A problem resolved for one device: everything that a launch of any covered M needs. Cheap to share: retain
+ * it. Launchable from any number of threads at once, on any streams of its device, and inside a graph
+ * capture.
+ *
+ * A row of the tables cuts M into buckets, each with a kernel of its own. When those are obtained (from the
+ * cache, else by compiling) and loaded is the caller's choice; a bucket that is loaded is launched the same
+ * way in every mode. Nothing that kiln does while a stream captures, in whatever mode, breaks that capture.
+ */
 typedef struct kiln_plan kiln_plan;
+
+typedef enum kiln_prepare_mode {
+    /* All buckets, before prepare returns. A failure of one fails the whole. */
+    KILN_PREPARE_BLOCKING = 0,
+    /* Each by its first launch, which blocks for as long as that takes; not while the launch's stream
+     * captures: that launch declines with KILN_DECLINE_CAPTURE. */
+    KILN_PREPARE_LAZY = 1,
+    /* All, by threads of the service (as many as there are compile workers), while prepare returns at once. A
+     * launch of a bucket that is not ready declines with KILN_DECLINE_COMPILING at once. */
+    KILN_PREPARE_BACKGROUND = 2
+} kiln_prepare_mode;
+
+typedef struct kiln_prepare_options {
+    size_t struct_size;
+    int32_t mode;     /* kiln_prepare_mode */
+    int32_t reserved; /* zero */
+} kiln_prepare_options;
+#define KILN_PREPARE_OPTIONS_INIT \
+    { sizeof(kiln_prepare_options), 0, 0 }
+
 KILN_API kiln_plan* kiln_plan_retain(kiln_plan* plan);
+/* The last release drops what the background has not begun, and does not wait for a compile. */
 KILN_API void kiln_plan_release(kiln_plan* plan);
+
+/* What a launch of this M would find, without lock or wait: KILN_OK when its bucket is loaded (or M = 0);
+ * KILN_DECLINE_COMPILING when it is not ready yet (in lazy mode: not begun); KILN_DECLINE_DISABLED when it
+ * was disabled; KILN_DECLINE_M_NEGATIVE, KILN_DECLINE_M_TOO_LARGE; else what a failed attempt to obtain it
+ * ended with, as kiln_plan_wait says. */
+KILN_API kiln_status kiln_plan_ready(const kiln_plan* plan, int64_t m);
+
+/* Has every bucket that is not ready obtained in the background, in lazy mode too, and waits. KILN_OK when
+ * all are ready. KILN_DECLINE_COMPILING when that takes longer than timeout_ms milliseconds (negative: no
+ * limit; 0: only looks); the work goes on.
+ *
+ * In lazy and background mode a failure takes out only its bucket. The first such, by ascending M, is
+ * returned here once nothing is being built any more, with its message. What speaks of the specialisation
+ * itself (a refused compile, a crash of the compiler, a refused load) disables it as in prepare:
+ * KILN_DECLINE_DISABLED from then on. Anything else (no compiler, a miss with KILN_JIT=off, an earlier error
+ * of the device) may be put right: launches return that status at once, and each call of kiln_plan_wait tries
+ * again. */
+KILN_API KILN_NODISCARD kiln_status kiln_plan_wait(const kiln_plan* plan, int64_t timeout_ms,
+                                                   kiln_error** error);
+
 KILN_API int32_t kiln_plan_device(const kiln_plan* plan);
 /* The largest M that the plan covers. */
 KILN_API int64_t kiln_plan_max_m(const kiln_plan* plan);
@@ -320,12 +394,16 @@ typedef struct kiln_linear {
 KILN_API KILN_NODISCARD kiln_status kiln_linear_supports(kiln_service* service, int32_t device,
                                                          const kiln_linear* problem, kiln_error** error);
 
-/* Loads every bucket of the problem on the device, from the cache, else by compiling: blocks until that is
- * done, and shares the work with other threads and processes that want the same. The calling thread's current
- * device is left as it was. A build or load that fails is returned as an error once; from then on the service
- * declines what needs it at once (KILN_DECLINE_DISABLED). */
+/* Makes a plan of the problem for the device; `options` may be NULL: blocking. Work is shared with other
+ * threads and processes that want the same. The calling thread's current device is left as it was. A build or
+ * load that fails is returned as an error once, with one line in the log; from then on the service declines
+ * what needs it at once (KILN_DECLINE_DISABLED). In lazy and background mode prepare itself fails only where
+ * no bucket could ever be launched: what supports says, buckets that were disabled earlier aside unless all
+ * are.
+ */
 KILN_API KILN_NODISCARD kiln_status kiln_linear_prepare(kiln_service* service, int32_t device,
-                                                        const kiln_linear* problem, kiln_plan** plan,
+                                                        const kiln_linear* problem,
+                                                        const kiln_prepare_options* options, kiln_plan** plan,
                                                         kiln_error** error);
 
 /* The arrays of one launch, all in memory that the device can reach. */
@@ -338,10 +416,12 @@ typedef struct kiln_linear_args {
 } kiln_linear_args;
 
 /* Enqueues out = linear(x, w) for M rows on `stream` (the driver's own handle; NULL is its default stream)
- * and returns. Takes no lock, allocates nothing, reads neither environment nor disk. M = 0 succeeds, launches
- * nothing and looks at no argument. The calling thread's current device must be the plan's. A launch that the
- * driver refuses disables the specialisation for this service: the call fails, later ones decline. An earlier
- * asynchronous error of the context that shows up here is KILN_ERROR_DEVICE_FAILED and disables nothing. */
+ * and returns. Takes no lock, allocates nothing, reads neither environment nor disk, but for the first launch
+ * of a bucket in lazy mode and the one line in the log that a first decline or failure of its kind is. M = 0
+ * succeeds, launches nothing and looks at no argument. The calling thread's current device must be the
+ * plan's. A launch that the driver refuses disables the specialisation for this service: the call fails,
+ * later ones decline. An earlier asynchronous error of the context that shows up here is
+ * KILN_ERROR_DEVICE_FAILED and disables nothing. */
 KILN_API kiln_status kiln_linear_launch(const kiln_plan* plan, void* stream, int64_t m,
                                         const kiln_linear_args* args);
 

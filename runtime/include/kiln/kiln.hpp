@@ -16,6 +16,7 @@
 #ifndef KILN_KILN_HPP_
 #define KILN_KILN_HPP_
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -62,6 +63,15 @@ struct Failure {
         return status.ok() ? Status(-KILN_ERROR_INVALID_ARGUMENT) : status;
     }
 
+    // What a call on the empty object returns; `why`, where it is given, gets the whole of it.
+    Status pass_on(Failure* why) const {
+        if (why != nullptr) {
+            *why = *this;
+            why->status = of_empty();
+        }
+        return of_empty();
+    }
+
     // Takes the error object of a C call, which may be null, and frees it.
     static Failure take(kiln_status status, kiln_error* error) {
         Failure failure{Status(status), kiln_error_get_stage(error), kiln_error_get_message(error)};
@@ -83,6 +93,16 @@ struct Config {
     const char* hip_library = nullptr;
     const char* log = nullptr;
     std::uint32_t workers = 0;
+    bool compile_in_process = false;
+    const char* cache_path = nullptr;
+    std::uint64_t cache_limit_bytes = 0;
+};
+
+// When the buckets of a plan are obtained and loaded; see kiln_prepare_mode.
+enum class PrepareMode : std::int32_t {
+    blocking = KILN_PREPARE_BLOCKING,
+    lazy = KILN_PREPARE_LAZY,
+    background = KILN_PREPARE_BACKGROUND,
 };
 
 enum class Dtype : std::int32_t {
@@ -158,9 +178,9 @@ struct Linear {
         return kiln_linear_supports(service, device, &c, error);
     }
     static kiln_status c_prepare(kiln_service* service, std::int32_t device, const Linear& problem,
-                                 kiln_plan** plan, kiln_error** error) {
+                                 const kiln_prepare_options* options, kiln_plan** plan, kiln_error** error) {
         const kiln_linear c = problem.c_problem();
-        return kiln_linear_prepare(service, device, &c, plan, error);
+        return kiln_linear_prepare(service, device, &c, options, plan, error);
     }
     static kiln_status c_launch(const kiln_plan* plan, void* stream, std::int64_t m, const Args& args) {
         const kiln_linear_args c{args.x, args.ldx, args.w, args.w_scale, args.out};
@@ -202,6 +222,28 @@ class [[nodiscard]] Plan {
         return Status(Problem::c_launch(handle_, stream, m, args));
     }
 
+    // What a launch of m rows would find, without lock or wait; see kiln_plan_ready. On an empty plan as
+    // launch().
+    [[nodiscard]] Status ready(std::int64_t m) const {
+        return handle_ == nullptr ? failure_.of_empty() : Status(kiln_plan_ready(handle_, m));
+    }
+
+    // Has every bucket obtained and waits for that, no longer than `timeout` (negative: without limit); see
+    // kiln_plan_wait. The message of a decline or failure goes to `why` where that is given.
+    Status wait(std::chrono::milliseconds timeout = std::chrono::milliseconds(-1),
+                Failure* why = nullptr) const {
+        if (handle_ == nullptr) {
+            return failure_.pass_on(why);
+        }
+        kiln_error* error = nullptr;
+        const kiln_status status =
+            kiln_plan_wait(handle_, timeout.count(), why != nullptr ? &error : nullptr);
+        if (why != nullptr && status != KILN_OK) {
+            *why = Failure::take(status, error);
+        }
+        return Status(status);
+    }
+
     [[nodiscard]] std::int64_t max_m() const { return kiln_plan_max_m(handle_); }
     [[nodiscard]] std::int32_t device() const { return kiln_plan_device(handle_); }
     // Null when no kernel serves this m.
@@ -229,6 +271,9 @@ class [[nodiscard]] Service {
         c.hip_library = config.hip_library;
         c.log = config.log;
         c.workers = config.workers;
+        c.compile_in_process = config.compile_in_process ? 1 : 0;
+        c.cache_path = config.cache_path;
+        c.cache_limit_bytes = config.cache_limit_bytes;
         kiln_service* handle = nullptr;
         kiln_error* error = nullptr;
         const kiln_status status = kiln_service_open(&c, &handle, &error);
@@ -257,7 +302,7 @@ class [[nodiscard]] Service {
     template <class Problem>
     Status supports(std::int32_t device, const Problem& problem, Failure* why = nullptr) const {
         if (handle_ == nullptr) {
-            return pass_on(failure_, why);
+            return failure_.pass_on(why);
         }
         kiln_error* error = nullptr;
         const kiln_status status =
@@ -268,23 +313,39 @@ class [[nodiscard]] Service {
         return Status(status);
     }
 
-    // Loads or compiles every bucket of the problem and blocks until that is done. A decline gives an empty
-    // plan too.
+    // A plan of the problem; `mode` says when its buckets are loaded, by default before this returns. A
+    // decline gives an empty plan too.
     template <class Problem>
-    Plan<Problem> prepare(std::int32_t device, const Problem& problem) const {
+    Plan<Problem> prepare(std::int32_t device, const Problem& problem,
+                          PrepareMode mode = PrepareMode::blocking) const {
         if (handle_ == nullptr) {
             return Plan<Problem>(failure_);
         }
+        kiln_prepare_options options = KILN_PREPARE_OPTIONS_INIT;
+        options.mode = static_cast<std::int32_t>(mode);
         kiln_plan* plan = nullptr;
         kiln_error* error = nullptr;
-        const kiln_status status = Problem::c_prepare(handle_, device, problem, &plan, &error);
+        const kiln_status status = Problem::c_prepare(handle_, device, problem, &options, &plan, &error);
         return status == KILN_OK ? Plan<Problem>(plan) : Plan<Problem>(Failure::take(status, error));
+    }
+
+    // Takes the edited tables and templates whole, or none of them; see kiln_service_reload.
+    Status reload(Failure* why = nullptr) const {
+        if (handle_ == nullptr) {
+            return failure_.pass_on(why);
+        }
+        kiln_error* error = nullptr;
+        const kiln_status status = kiln_service_reload(handle_, why != nullptr ? &error : nullptr);
+        if (why != nullptr && status != KILN_OK) {
+            *why = Failure::take(status, error);
+        }
+        return Status(status);
     }
 
     // How many devices there are; `count` is left alone when that is not known.
     Status device_count(std::int32_t& count, Failure* why = nullptr) const {
         if (handle_ == nullptr) {
-            return pass_on(failure_, why);
+            return failure_.pass_on(why);
         }
         kiln_error* error = nullptr;
         const kiln_status status = kiln_device_count(handle_, &count, why != nullptr ? &error : nullptr);
@@ -320,14 +381,6 @@ class [[nodiscard]] Service {
     [[nodiscard]] kiln_service* handle() const { return handle_; }
 
   private:
-    static Status pass_on(const Failure& failure, Failure* why) {
-        if (why != nullptr) {
-            *why = failure;
-            why->status = failure.of_empty();
-        }
-        return failure.of_empty();
-    }
-
     kiln_service* handle_ = nullptr;
     Failure failure_;
 };

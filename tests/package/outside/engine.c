@@ -27,7 +27,7 @@ int main(void) {
     problem.k = kK;
     if (kiln_service_open(NULL, &service, &error) != KILN_OK)
         return fail("open", error);
-    if (kiln_linear_prepare(service, 0, &problem, &plan, &error) != KILN_OK)
+    if (kiln_linear_prepare(service, 0, &problem, NULL, &plan, &error) != KILN_OK)
         return fail("prepare", error);
     kiln_service_release(service); /* a plan outlives its service */
 

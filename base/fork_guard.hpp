@@ -1,0 +1,25 @@
+// Which process of a family of forks this is, for one load of a global word.
+//
+// What holds a driver, threads or worker processes does not survive a fork: it notes the generation in which
+// it was made, and is of no use in another.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace kiln {
+
+namespace detail {
+extern std::atomic<std::uint32_t> current_fork_generation;
+}
+
+// Counts forks from now on. Called by whoever makes the first thing that does not survive one; more than once
+// is fine.
+void watch_forks();
+
+// One more in a child than in its parent, if forks were watched when it was forked. No system call.
+[[nodiscard]] inline std::uint32_t fork_generation() noexcept {
+    return detail::current_fork_generation.load(std::memory_order_relaxed);
+}
+
+}  // namespace kiln

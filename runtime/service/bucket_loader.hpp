@@ -1,0 +1,70 @@
+// From a specialisation to a bucket that a device can launch: obtained, its argument block checked, loaded. A
+// failure that speaks of the specialisation itself disables it on that device.
+//
+// Shared by a service and those of its plans that load buckets later, so that a plan may outlive its service.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/device/device.hpp"
+#include "runtime/operators/decline.hpp"
+#include "runtime/service/builder.hpp"
+#include "runtime/service/ledger.hpp"
+
+namespace kiln::service {
+
+// Constant once made.
+struct LoadedBucket {
+    device::Function function = nullptr;
+    device::LaunchShape shape;
+    std::shared_ptr<Health> health;
+    std::shared_ptr<device::Module> module;
+    ArtifactSource source = ArtifactSource::cache;
+};
+using LoadedBucketPtr = std::unique_ptr<const LoadedBucket>;
+
+// Thread safe.
+class BucketLoader {
+  public:
+    explicit BucketLoader(std::unique_ptr<Builder> builder) : builder_(std::move(builder)) {}
+
+    // Both steps for one bucket; blocks. Declines at once what is disabled, and what the compiler at hand can
+    // not build for at all.
+    [[nodiscard]] operators::Answer<LoadedBucketPtr> obtain(device::Device& device,
+                                                            const operators::Specialisation& specialisation);
+
+    // The steps apart, so that the first may be done for many at once. refuse() is what a failure of either
+    // means: it disables where trying again would only fail again.
+    [[nodiscard]] Result<LoadedBucketPtr> load(device::Device& device, const Artifact& artifact);
+    [[nodiscard]] operators::Refusal refuse(int ordinal, const operators::Specialisation& specialisation,
+                                            Error error);
+
+    [[nodiscard]] std::shared_ptr<Health> health(int ordinal,
+                                                 const operators::Specialisation& specialisation);
+    // What a disabled specialisation declines with.
+    [[nodiscard]] static operators::Refusal disabled(const operators::Specialisation& specialisation);
+
+    [[nodiscard]] Builder& builder() { return *builder_; }
+    [[nodiscard]] const Builder& builder() const { return *builder_; }
+    [[nodiscard]] Ledger& ledger() { return ledger_; }
+    [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+    [[nodiscard]] std::uint64_t num_loads() const { return loads_.load(); }
+
+  private:
+    const std::unique_ptr<Builder> builder_;
+    Ledger ledger_;
+    std::atomic<std::uint64_t> loads_{0};
+
+    std::mutex mutex_;
+    // By ordinal and request document; protected by mutex_.
+    std::map<std::pair<int, std::string>, std::shared_ptr<Health>> health_;
+};
+
+}  // namespace kiln::service

@@ -1,0 +1,192 @@
+#include "runtime/service/bucket_set.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace kiln::service {
+
+namespace {
+
+using operators::Answer;
+using operators::Refusal;
+
+Refusal internal(const char* what) {
+    return {0, {ErrorCode::internal, Stage::load, what}};
+}
+
+}  // namespace
+
+BucketSet::BucketSet(std::shared_ptr<device::Device> device, std::shared_ptr<BucketLoader> loader,
+                     std::vector<operators::Specialisation> wanted, PrepareMode mode)
+    : device_(std::move(device)),
+      loader_(std::move(loader)),
+      wanted_(std::move(wanted)),
+      unready_(mode == PrepareMode::background ? KILN_DECLINE_COMPILING : KILN_OK),
+      buckets_(wanted_.size()) {
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+        buckets_[i].max_m = wanted_[i].bucket.max_m;
+        buckets_[i].kernel_name = wanted_[i].kernel_name;
+        buckets_[i].template_id = wanted_[i].bucket.template_id;
+        buckets_[i].health = loader_->health(device_->info().ordinal, wanted_[i]);
+        buckets_[i].unready_ = unready_;
+    }
+}
+
+void BucketSet::set_loaded(std::size_t index, LoadedBucketPtr loaded) {
+    buckets_[index].owner_ = std::move(loaded);
+    buckets_[index].loaded_.store(buckets_[index].owner_.get(), std::memory_order_release);
+}
+
+kiln_status BucketSet::ready(std::size_t index) const noexcept {
+    const PlanBucket& bucket = buckets_[index];
+    if (bucket.health->disabled.load(std::memory_order_relaxed)) {
+        return KILN_DECLINE_DISABLED;
+    }
+    if (bucket.loaded() != nullptr) {
+        return KILN_OK;
+    }
+    const kiln_status unready = bucket.unready_.load(std::memory_order_relaxed);
+    return unready == KILN_OK ? static_cast<kiln_status>(KILN_DECLINE_COMPILING) : unready;
+}
+
+kiln_status BucketSet::first_use(std::size_t index, device::Stream stream) noexcept try {
+    PlanBucket& bucket = buckets_[index];
+    if (bucket.health->disabled.load(std::memory_order_relaxed)) {
+        return KILN_DECLINE_DISABLED;
+    }
+    if (const kiln_status unready = bucket.unready_.load(std::memory_order_relaxed); unready != KILN_OK) {
+        return unready;
+    }
+    const Result<bool> capturing = device_->is_capturing(stream);
+    if (!capturing) {
+        return -static_cast<kiln_status>(capturing.error().code);
+    }
+    if (*capturing) {
+        return KILN_DECLINE_CAPTURE;
+    }
+    {
+        std::unique_lock lock(mutex_);
+        settled_.wait(lock, [&bucket] { return !bucket.in_progress_; });
+        if (bucket.loaded() != nullptr) {
+            return KILN_OK;
+        }
+        if (bucket.failure_) {
+            return bucket.failure_->status();
+        }
+        bucket.in_progress_ = true;
+    }
+    return obtain_now(index);
+} catch (const std::exception&) {
+    return -KILN_ERROR_INTERNAL;
+}
+
+kiln_status BucketSet::obtain_now(std::size_t index) {
+    const auto attempt = [&]() -> Answer<LoadedBucketPtr> {
+        try {
+            return loader_->obtain(*device_, wanted_[index]);
+        } catch (const std::exception& exception) {
+            return tl::unexpected(internal(exception.what()));
+        }
+    };
+    return settle(buckets_[index], attempt());
+}
+
+kiln_status BucketSet::settle(PlanBucket& bucket, Answer<LoadedBucketPtr> answer) {
+    kiln_status status = KILN_OK;
+    {
+        const std::lock_guard lock(mutex_);
+        bucket.in_progress_ = false;
+        if (answer) {
+            bucket.failure_.reset();
+            bucket.owner_ = *std::move(answer);
+            bucket.loaded_.store(bucket.owner_.get(), std::memory_order_release);
+        } else {
+            status = answer.error().status();
+            bucket.failure_ = std::move(answer.error());
+            bucket.reported_ = false;
+            bucket.unready_.store(status, std::memory_order_relaxed);
+        }
+    }
+    settled_.notify_all();
+    return status;
+}
+
+std::vector<std::size_t> BucketSet::claim() {
+    std::vector<std::size_t> claimed;
+    claimed.reserve(buckets_.size());
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+        PlanBucket& bucket = buckets_[i];
+        if (bucket.loaded() == nullptr && !bucket.in_progress_ && !bucket.health->disabled &&
+            (!bucket.failure_ || bucket.reported_)) {
+            bucket.in_progress_ = true;
+            bucket.failure_.reset();
+            bucket.unready_.store(unready_, std::memory_order_relaxed);
+            claimed.push_back(i);
+        }
+    }
+    return claimed;
+}
+
+void BucketSet::obtain(std::size_t index) noexcept {
+    static_cast<void>(obtain_now(index));
+}
+
+void BucketSet::drop(std::size_t index) noexcept {
+    static_cast<void>(settle(
+        buckets_[index],
+        tl::unexpected(Refusal{0,
+                               {ErrorCode::environment, Stage::compile,
+                                "no thread is there to prepare it: none could be started, or the process "
+                                "ends"}})));
+}
+
+std::optional<Refusal> BucketSet::first_failure() {
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+        PlanBucket& bucket = buckets_[i];
+        if (bucket.failure_ && !bucket.reported_) {
+            bucket.reported_ = true;
+            return bucket.failure_;
+        }
+        if (bucket.health->disabled) {
+            Refusal refusal = BucketLoader::disabled(wanted_[i]);
+            if (bucket.failure_) {
+                refusal.error.message += ": " + bucket.failure_->error.message;
+            }
+            return refusal;
+        }
+    }
+    return std::nullopt;
+}
+
+Answer<void> BucketSet::wait(std::chrono::milliseconds timeout) {
+    // Beyond this the clock's own arithmetic would overflow, and nobody waits longer.
+    constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
+    std::unique_lock lock(mutex_);
+    const auto all_settled = [this] {
+        return std::none_of(buckets_.begin(), buckets_.end(),
+                            [](const PlanBucket& bucket) { return bucket.in_progress_; });
+    };
+    if (timeout.count() < 0 || timeout > kLongest) {
+        settled_.wait(lock, all_settled);
+    } else if (!settled_.wait_for(lock, timeout, all_settled)) {
+        const auto under_way = std::count_if(buckets_.begin(), buckets_.end(),
+                                             [](const PlanBucket& bucket) { return bucket.in_progress_; });
+        return operators::declined(
+            KILN_DECLINE_COMPILING, Stage::compile,
+            fmt::format("{} of {} buckets are not ready after {} ms, {} among them", under_way,
+                        buckets_.size(), timeout.count(),
+                        std::find_if(buckets_.begin(), buckets_.end(), [](const PlanBucket& bucket) {
+                            return bucket.in_progress_;
+                        })->kernel_name));
+    }
+    if (std::optional<Refusal> failure = first_failure()) {
+        return tl::unexpected(*std::move(failure));
+    }
+    return {};
+}
+
+}  // namespace kiln::service

@@ -1,0 +1,59 @@
+#include "runtime/service/ledger.hpp"
+
+#include <exception>
+
+#include "base/log.hpp"
+#include "runtime/operators/decline.hpp"
+
+namespace kiln::service {
+
+namespace {
+
+// An event whose text can not be made, for want of memory, is not said; what it speaks of has happened all
+// the same.
+void say(log::Level level, std::string_view name, std::initializer_list<log::Field> fields) noexcept {
+    try {
+        log::event(level, name, fields);
+    } catch (const std::exception&) {
+        static_cast<void>(level);
+    }
+}
+
+}  // namespace
+
+bool Declines::is_first(int decline) noexcept {
+    const auto bit = static_cast<unsigned>(decline);
+    if (bit >= 64 * seen_.size()) {
+        return false;
+    }
+    std::atomic<std::uint64_t>& word = seen_[bit / 64];
+    const std::uint64_t mask = std::uint64_t{1} << bit % 64;
+    return (word.load(std::memory_order_relaxed) & mask) == 0 &&
+           (word.fetch_or(mask, std::memory_order_relaxed) & mask) == 0;
+}
+
+void Declines::note(int decline, std::string_view detail) noexcept {
+    total_->fetch_add(1, std::memory_order_relaxed);
+    if (is_first(decline)) {
+        say(log::Level::info, "decline",
+            {{"problem", label_}, {"reason", operators::decline_name(decline)}, {"detail", detail}});
+    }
+}
+
+std::shared_ptr<Declines> Ledger::declines_of(const std::string& label) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Declines>& declines = by_label_[label];
+    if (declines == nullptr) {
+        declines = std::make_shared<Declines>(label, total_);
+    }
+    return declines;
+}
+
+void Ledger::disable(Health& health, std::string_view kernel_name, std::string_view reason) noexcept {
+    if (!health.disabled.exchange(true)) {
+        ++disabled_;
+        say(log::Level::error, "disable", {{"kernel", kernel_name}, {"reason", reason}});
+    }
+}
+
+}  // namespace kiln::service

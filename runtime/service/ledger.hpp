@@ -1,0 +1,63 @@
+// What a service and its plans count together, and what they say once: declines and disabled specialisations.
+//
+// clang-format off
+//   kiln: info: decline problem="linear n=48 k=128" reason=shape detail="..."
+//   kiln: error: disable kernel=kiln_linear_n16_k128_m16 reason="..."
+// clang-format on
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace kiln::service {
+
+// Whether one specialisation may be used on one device; shared by every plan of the service that uses it.
+struct Health {
+    std::atomic<bool> disabled{false};
+};
+
+// The declines of one problem. Thread safe.
+class Declines {
+  public:
+    Declines(std::string label, std::shared_ptr<std::atomic<std::uint64_t>> total)
+        : label_(std::move(label)), total_(std::move(total)) {}
+
+    // Counts; the first of its kind is a line in the log, which is the only time that this allocates.
+    void note(int decline, std::string_view detail) noexcept;
+
+  private:
+    [[nodiscard]] bool is_first(int decline) noexcept;
+
+    const std::string label_;
+    const std::shared_ptr<std::atomic<std::uint64_t>> total_;
+    std::array<std::atomic<std::uint64_t>, 2> seen_{};  // a bit for each value of kiln_decline
+};
+
+// Thread safe.
+class Ledger {
+  public:
+    [[nodiscard]] std::shared_ptr<Declines> declines_of(const std::string& label);
+
+    // One line in the log for the first caller.
+    void disable(Health& health, std::string_view kernel_name, std::string_view reason) noexcept;
+
+    [[nodiscard]] std::uint64_t num_declines() const { return total_->load(); }
+    [[nodiscard]] std::uint64_t num_disabled() const { return disabled_.load(); }
+
+  private:
+    const std::shared_ptr<std::atomic<std::uint64_t>> total_ =
+        std::make_shared<std::atomic<std::uint64_t>>(0);
+    std::atomic<std::uint64_t> disabled_{0};
+
+    std::mutex mutex_;
+    std::map<std::string, std::shared_ptr<Declines>> by_label_;  // protected by mutex_
+};
+
+}  // namespace kiln::service
