@@ -202,7 +202,7 @@ TEST_CASE("tables: every dense projection that the layouts allow has a shipped r
             linear(),
             {{"n", projection["n"].get<std::int64_t>()}, {"k", projection["k"].get<std::int64_t>()}});
         if (linear().judge(problem)) {
-            const auto found = service->table().find("linear", problem, *parse_target(kDevice));
+            const auto found = service->snapshot()->table->find("linear", problem, *parse_target(kDevice));
             REQUIRE(found.row != nullptr);
             CHECK(found.row->layer == LayerKind::shipped);
             CHECK(mentions(found.row->provenance.note, projection["model"].get<std::string>()));
