@@ -148,4 +148,13 @@ struct DriverConfig {
 // back to the simulator. environment when there is none, with what was tried and why each failed.
 [[nodiscard]] Result<std::vector<std::shared_ptr<Device>>> open_devices(const DriverConfig& config);
 
+// For `kiln doctor`: binds as open_devices() does, and says how it went.
+struct DriverReport {
+    std::vector<std::string> held;  // every libamdhip64 that the process held before, look-alikes included
+    std::vector<std::string>
+        steps;           // what was considered, and why it was not taken; last the failure, if any
+    std::string chosen;  // the bound copy; empty when there is none
+};
+[[nodiscard]] DriverReport report_drivers(const DriverConfig& config);
+
 }  // namespace kiln::device

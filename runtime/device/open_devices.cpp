@@ -19,4 +19,18 @@ Result<std::vector<std::shared_ptr<Device>>> open_devices(const DriverConfig& co
     return devices;
 }
 
+DriverReport report_drivers(const DriverConfig& config) {
+    DriverReport report;
+    for (auto& copy : hip::find_copies()) {
+        report.held.push_back(std::move(copy.path));
+    }
+    auto library = hip::bind(config, &report.steps);
+    if (library) {
+        report.chosen = (*library)->path.string();
+    } else {
+        report.steps.push_back(std::move(library.error().message));
+    }
+    return report;
+}
+
 }  // namespace kiln::device

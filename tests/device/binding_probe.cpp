@@ -1,12 +1,15 @@
+// clang-format off
 // Says which libamdhip64 a process binds. Arguments, done in order:
-//   open PATH     dlopen, as an engine that keeps its libraries to itself does
-//   global PATH   dlopen into the global scope, as if linked
-//   space PATH    dlopen into a link namespace of its own
-//   in FOLDER     chdir
-//   sim PATH      what DriverConfig::sim_library says from now on
-//   bind DRIVER   automatic, hip or sim; prints "DRIVER PATH DEVICES simulated|real" or "DRIVER error:
-//   MESSAGE" keep DRIVER   opens its devices, as a service does, and keeps them load WHAT     loads a code
-//   object on the device kept; prints "load: done" or "load: MESSAGE"
+//   open PATH      dlopen, as an engine that keeps its libraries to itself does
+//   global PATH    dlopen into the global scope, as if linked
+//   space PATH     dlopen into a link namespace of its own
+//   in FOLDER      chdir
+//   sim PATH       what DriverConfig::sim_library says from now on
+//   bind DRIVER    automatic, hip or sim; prints "DRIVER PATH DEVICES simulated|real" or "DRIVER error: MESSAGE"
+//   report DRIVER  prints what report_drivers says: "held: PATH", "step: TEXT", "chosen: PATH"
+//   keep DRIVER    opens its devices, as a service does, and keeps them
+//   load WHAT      loads a code object on the first device kept; prints "load: done" or "load: MESSAGE"
+// clang-format on
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -37,6 +40,16 @@ void print_bound(const char* driver, const DriverConfig& config) {
     }
 }
 
+void print_report(const DriverReport& report) {
+    for (const auto& path : report.held) {
+        std::printf("held: %s\n", path.c_str());
+    }
+    for (const auto& step : report.steps) {
+        std::printf("step: %s\n", step.c_str());
+    }
+    std::printf("chosen: %s\n", report.chosen.c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -53,6 +66,9 @@ int main(int argc, char** argv) {
         } else if (verb == "bind") {
             config.driver = driver_of(object);
             print_bound(object, config);
+        } else if (verb == "report") {
+            config.driver = driver_of(object);
+            print_report(report_drivers(config));
         } else if (verb == "keep") {
             config.driver = driver_of(object);
             auto opened = open_devices(config);

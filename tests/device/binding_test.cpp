@@ -257,6 +257,20 @@ TEST_CASE("ALookalikeInThePlaceOfHipIsHip") {
     CHECK(has(own, real(kDouble)));
 }
 
+TEST_CASE("AReportSaysWhatIsHeldWhatWasConsideredAndWhatWasChosen") {
+    const Folder folder;
+    const auto second = folder.copy();
+    CHECK(probe(fmt::format("open {} report automatic", kDouble)) ==
+          fmt::format("held: {0}\nstep: the process holds one HIP runtime: {0}\nchosen: {0}\n", kDouble));
+    const auto several = probe(fmt::format("open {} open {} report hip", kDouble, second));
+    CHECK(has(several, fmt::format("held: {}\nheld: {}\nstep: the process holds 2 copies", kDouble, second)));
+    CHECK(has(several, "chosen: \n"));
+    const auto none = probe(fmt::format("open {} report automatic", kDouble), "KILN_DOUBLE_DEVICES=0");
+    CHECK(has(none, fmt::format("step: {} reports no device", kDouble)));
+    CHECK(has(none, "step: the simulator takes its place\nchosen: " + fs::canonical(kLookalike).string()));
+    CHECK(has(probe("report hip", "KILN_HIP_LIBRARY=/nonexistent"), "step: /nonexistent was asked for"));
+}
+
 TEST_CASE("AHipRtcWithoutAHipRuntimeLeavesTheSimulator") {
     const Folder folder;
     // Any library will do: kiln never calls a hipRTC of the process.

@@ -109,8 +109,9 @@ std::string asked_for(const DriverConfig& config) {
 }
 
 // Rules 1 and 2; nothing when neither applies.
-std::optional<Result<std::shared_ptr<const Library>>> bind_settled(const DriverConfig& config) {
+std::optional<Result<std::shared_ptr<const Library>>> bind_settled(const DriverConfig& config, Steps& steps) {
     if (const auto name = asked_for(config); !name.empty()) {
+        steps.push_back(fmt::format("{} was asked for (configuration or KILN_HIP_LIBRARY)", name));
         return bind_named(name);
     }
     const auto copies = hip_copies();
@@ -120,14 +121,15 @@ std::optional<Result<std::shared_ptr<const Library>>> bind_settled(const DriverC
             copies.size(), list_paths(copies)));
     }
     if (copies.size() == 1) {
+        steps.push_back(fmt::format("the process holds one HIP runtime: {}", copies.front().path));
         return adopt(copies.front().handle, Chosen::by_rule);
     }
     return std::nullopt;
 }
 
 // The first that loads, even if it has no device then: a second copy beside it would be no better.
-Result<std::shared_ptr<const Library>> load_installed() {
-    std::vector<std::string> reasons;
+Result<std::shared_ptr<const Library>> load_installed(Steps& steps) {
+    Steps reasons;
     for (const char* name : {"libamdhip64.so.7", "libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so.7",
                              "/opt/rocm/lib/libamdhip64.so.6"}) {
         auto handle = open_library(name);
@@ -137,21 +139,23 @@ Result<std::shared_ptr<const Library>> load_installed() {
             // By bare name the loader hands out our own look-alike where it was opened before.
             reasons.push_back(fmt::format("{}: the simulator's own", name));
         } else {
+            steps.insert(steps.end(), reasons.begin(), reasons.end());
             return adopt(*std::move(handle), Chosen::by_rule);
         }
     }
     return refuse(fmt::format("no HIP runtime: {}", fmt::join(reasons, "; ")));
 }
 
-Result<std::shared_ptr<const Library>> bind_hip(const DriverConfig& config) {
-    if (auto settled = bind_settled(config)) {
+Result<std::shared_ptr<const Library>> bind_hip(const DriverConfig& config, Steps& steps) {
+    if (auto settled = bind_settled(config, steps)) {
         return *std::move(settled);
     }
-    return load_installed();
+    steps.push_back("the process holds no HIP runtime: one is loaded by versioned name");
+    return load_installed(steps);
 }
 
 Result<std::shared_ptr<const Library>> bind_simulator(const DriverConfig& config) {
-    std::vector<std::string> reasons;
+    Steps reasons;
     const auto use = [&](const std::string& path) -> std::shared_ptr<const Library> {
         auto library = load(path, Chosen::by_rule);
         if (library && (*library)->api.simulated()) {
@@ -183,8 +187,8 @@ Result<std::shared_ptr<const Library>> bind_simulator(const DriverConfig& config
     return refuse(fmt::format("the simulator: {}", fmt::join(reasons, "; ")));
 }
 
-Result<std::shared_ptr<const Library>> bind_automatic(const DriverConfig& config) {
-    auto settled = bind_settled(config);
+Result<std::shared_ptr<const Library>> bind_automatic(const DriverConfig& config, Steps& steps) {
+    auto settled = bind_settled(config, steps);
     // Which of several copies is meant, or that a named one can not be had, is for a person to settle: no
     // falling back.
     const bool undecided = settled && !*settled && (!asked_for(config).empty() || hip_copies().size() > 1);
@@ -196,7 +200,7 @@ Result<std::shared_ptr<const Library>> bind_automatic(const DriverConfig& config
         why = settled->error().message;
     } else if (std::error_code error; !fs::exists(kKernelDriver, error)) {
         why = fmt::format("no AMD GPU: {} does not exist", kKernelDriver);
-    } else if (auto library = load_installed()) {
+    } else if (auto library = load_installed(steps)) {
         return library;
     } else {
         why = library.error().message;
@@ -205,24 +209,29 @@ Result<std::shared_ptr<const Library>> bind_automatic(const DriverConfig& config
     if (!simulator) {
         return refuse(fmt::format("{}; {}", why, simulator.error().message));
     }
+    steps.push_back(std::move(why));
+    steps.push_back("the simulator takes its place");
     return simulator;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const Library>> bind(const DriverConfig& config) {
+Result<std::shared_ptr<const Library>> bind(const DriverConfig& config, Steps* steps) {
+    Steps unwanted;
+    Steps& taken = steps != nullptr ? *steps : unwanted;
     // Two threads that bind at once must not load two copies.
     static std::mutex mutex;
     const std::scoped_lock lock(mutex);
     switch (config.driver) {
         case Driver::hip:
-            return bind_hip(config);
+            return bind_hip(config, taken);
         case Driver::sim:
+            taken.push_back("the simulator was asked for");
             return bind_simulator(config);
         case Driver::automatic:
             break;
     }
-    return bind_automatic(config);
+    return bind_automatic(config, taken);
 }
 
 Result<void> check_alone(const Library& library) {

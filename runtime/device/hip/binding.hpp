@@ -49,9 +49,12 @@ struct Library {
     mutable std::atomic<std::uint64_t> checked_at{0};  // num_libraries_loaded() when it was last found alone
 };
 
+// What was considered on the way to a library, a sentence each.
+using Steps = std::vector<std::string>;
+
 // Applies the rules above. The result has at least one device. environment says what was tried and why each
 // failed.
-[[nodiscard]] Result<std::shared_ptr<const Library>> bind(const DriverConfig& config);
+[[nodiscard]] Result<std::shared_ptr<const Library>> bind(const DriverConfig& config, Steps* steps = nullptr);
 
 // Rule 4: environment names the copies that came after this one. Cheap while the process loads no library.
 [[nodiscard]] Result<void> check_alone(const Library& library);
