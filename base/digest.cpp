@@ -1,5 +1,6 @@
 #include "base/digest.hpp"
 
+#include <openssl/crypto.h>
 #include <openssl/sha.h>
 
 #include <fmt/format.h>
@@ -43,6 +44,10 @@ Result<Digest> Digest::from_hex(std::string_view text) {
 }
 
 Digest sha256(ByteView bytes) {
+    // Left to itself the library takes itself down at exit, before the static objects of a host that still
+    // calls.
+    static const int kept = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+    static_cast<void>(kept);
     Digest digest;
     SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
            reinterpret_cast<unsigned char*>(digest.bytes.data()));

@@ -4,6 +4,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "base/fork_guard.hpp"
 
 namespace kiln::device::hip {
 namespace {
@@ -26,14 +29,48 @@ tl::unexpected<Error> refuse(std::string message) {
     return fail(ErrorCode::environment, Stage::device, std::move(message));
 }
 
+// What was bound, last first. Only ever grows, by whoever holds bind_mutex(), so that a child of a fork finds
+// it whole.
+struct Bound {
+    std::shared_ptr<const Library> library;
+    const Bound* next;
+};
+std::atomic<const Bound*> bound{nullptr};
+
+// A child of a fork must not wait for a lock that another thread of its parent held. Never destroyed: threads
+// of the program may bind until the very end.
+std::mutex& bind_mutex() {
+    struct Lock {
+        std::uint32_t generation;
+        std::mutex mutex;
+    };
+    static std::atomic<Lock*> current{nullptr};
+    Lock* lock = current.load();
+    while (lock == nullptr || lock->generation != fork_generation()) {
+        auto made = std::make_unique<Lock>();
+        made->generation = fork_generation();
+        if (current.compare_exchange_strong(lock, made.get())) {
+            return made.release()->mutex;
+        }
+    }
+    return lock->mutex;
+}
+
 Result<std::shared_ptr<const Library>> adopt(LibraryHandle handle, Chosen chosen) {
-    // Never destroyed: threads of the program may bind until the very end.
-    static auto* const mutex = new std::mutex;
-    static auto* const known = new std::vector<std::shared_ptr<const Library>>;  // protected by mutex
-    const std::scoped_lock lock(*mutex);
     const bool named = chosen == Chosen::by_name;
-    for (const auto& library : *known) {
-        if (library->handle == handle && library->named == named) {
+    for (const Bound* known = bound; known != nullptr; known = known->next) {
+        const auto& library = known->library;
+        if (library->handle != handle) {
+            continue;
+        }
+        if (library->generation != fork_generation()) {
+            return refuse(
+                fmt::format("{} was in use when this process was forked from its parent, and a HIP runtime "
+                            "does not survive a fork: fork before the first use of a device, or start a "
+                            "program of its own",
+                            library->path.string()));
+        }
+        if (library->named == named) {
             return library;
         }
     }
@@ -54,7 +91,8 @@ Result<std::shared_ptr<const Library>> adopt(LibraryHandle handle, Chosen chosen
                                   error != hipSuccess ? describe(library->api, error) : "the count is 0"));
     }
     library->handle = std::move(handle);
-    known->push_back(library);
+    library->generation = fork_generation();
+    bound = new Bound{library, bound};
     return library;
 }
 
@@ -219,9 +257,9 @@ Result<std::shared_ptr<const Library>> bind_automatic(const DriverConfig& config
 Result<std::shared_ptr<const Library>> bind(const DriverConfig& config, Steps* steps) {
     Steps unwanted;
     Steps& taken = steps != nullptr ? *steps : unwanted;
+    watch_forks();
     // Two threads that bind at once must not load two copies.
-    static std::mutex mutex;
-    const std::scoped_lock lock(mutex);
+    const std::scoped_lock lock(bind_mutex());
     switch (config.driver) {
         case Driver::hip:
             return bind_hip(config, taken);

@@ -10,6 +10,7 @@
 //  3. Else one is loaded: libamdhip64.so.7, libamdhip64.so.6, then the same in /opt/rocm/lib.
 //  4. A copy that the process loads after kiln has bound another by rule 2 or 3: plans made before keep
 //     working, the next load of a code object is refused by name, and so is the next service by rule 2.
+//  5. What a process bound is of no use to a child forked from it, and refused there by name.
 // clang-format on
 // What a copy is, copies.hpp says: no matter how and where it was loaded. The tests' README lists the cases.
 //
@@ -44,7 +45,8 @@ struct Library {
     LibraryHandle handle;
     Api api;
     int num_devices = 0;
-    bool named = false;  // by rule 1: other copies do not make it ambiguous
+    std::uint32_t generation = 0;  // of forks: of no use in another
+    bool named = false;            // by rule 1: other copies do not make it ambiguous
 
     mutable std::atomic<std::uint64_t> checked_at{0};  // num_libraries_loaded() when it was last found alone
 };

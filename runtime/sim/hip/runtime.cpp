@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <utility>
 
+#include "base/fork_guard.hpp"
 #include "base/log.hpp"
 
 namespace kiln::sim::hip {
@@ -47,15 +49,25 @@ kiln_sim_config settle() {
 }  // namespace
 
 ThreadState::~ThreadState() {
-    if (!streams.empty()) {
+    if (!streams.empty() && Runtime::get().is_of_this_process()) {
         std::erase(streams, nullptr);
         Runtime::get().release(streams);
     }
 }
 
 ThreadState& this_thread() {
-    thread_local ThreadState state;
-    return state;
+    // Destructors of static objects may call after those of the thread's own objects have run: then the state
+    // is made once more, and nobody takes it down.
+    static constinit thread_local ThreadState* state = nullptr;
+    struct Owner {
+        ~Owner() { delete std::exchange(state, nullptr); }
+    };
+    if (state == nullptr) [[unlikely]] {
+        static thread_local Owner owner;
+        static_cast<void>(owner);
+        state = new ThreadState;
+    }
+    return *state;
 }
 
 hipError_t Runtime::configure(const kiln_sim_config& config) {
@@ -82,19 +94,26 @@ hipError_t Runtime::configure(const kiln_sim_config& config) {
 Runtime& Runtime::get() {
     // Never destroyed: threads of the program may call until the very end. Only the work is stopped.
     static Runtime* const runtime = new Runtime(settle());
-    struct Stopper {
-        ~Stopper() { runtime->stop(); }
-    };
-    static const Stopper stopper;
+    static const int registered = std::atexit([] {
+        // The threads that would be stopped are the parent's, in a process that was forked from it.
+        if (runtime->is_of_this_process()) {
+            runtime->stop();
+        }
+    });
+    static_cast<void>(registered);
     return *runtime;
 }
 
-Runtime::Runtime(const kiln_sim_config& config) {
+Runtime::Runtime(const kiln_sim_config& config) : generation_((watch_forks(), fork_generation())) {
     for (int ordinal = 0; ordinal < config.num_devices; ++ordinal) {
         devices_.push_back(std::make_unique<SimDevice>(ordinal, config.memory_bytes, config.threads));
         null_streams_.push_back(std::make_shared<Stream>(*devices_.back(), Stream::Kind::null));
         all_streams_.push_back(null_streams_.back());
     }
+}
+
+bool Runtime::is_of_this_process() const {
+    return generation_ == fork_generation();
 }
 
 void Runtime::stop() {

@@ -46,6 +46,8 @@ class Runtime {
     // Made at the first call, with what configure() or the environment said. Lives until the process ends.
     static Runtime& get();
     static hipError_t configure(const kiln_sim_config& config);
+    // False in a child that was forked from the process that made it: its threads are not there.
+    [[nodiscard]] bool is_of_this_process() const;
 
     [[nodiscard]] int num_devices() const { return static_cast<int>(devices_.size()); }
     [[nodiscard]] bool valid(int device) const { return device >= 0 && device < num_devices(); }
@@ -106,6 +108,7 @@ class Runtime {
     // Released streams whose work is done, for the caller to destroy when it no longer holds mutex_.
     [[nodiscard]] std::vector<std::shared_ptr<Stream>> take_done();
 
+    const std::uint32_t generation_;                     // of forks
     std::vector<std::unique_ptr<SimDevice>> devices_;    // constant after construction
     std::vector<std::shared_ptr<Stream>> null_streams_;  // by device, constant after construction
 

@@ -42,14 +42,20 @@ void WorkQueue::abandon() {
 }
 
 void WorkQueue::join() {
+    std::thread ending;
+    {
+        // While the process ends, other threads may submit.
+        const std::scoped_lock lock(mutex_);
+        std::swap(ending, thread_);
+    }
     arrived_.notify_all();
-    if (!thread_.joinable()) {
+    if (!ending.joinable()) {
         return;
     }
-    if (thread_.get_id() == std::this_thread::get_id()) {  // a host function that ended the process
-        thread_.detach();
+    if (ending.get_id() == std::this_thread::get_id()) {  // a host function that ended the process
+        ending.detach();
     } else {
-        thread_.join();
+        ending.join();
     }
 }
 

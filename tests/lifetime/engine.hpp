@@ -1,0 +1,71 @@
+// What the programs of this folder have in common: an engine of one small problem on the simulator, its
+// memory, and a way to say what is wrong.
+#pragma once
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+
+#include "kiln/kiln.hpp"
+
+// Ends the process with 1 and says where: these programs run in processes of their own.
+#define ENGINE_REQUIRE(condition, ...)                                                  \
+    do {                                                                                \
+        if (!(condition)) {                                                             \
+            std::fprintf(stderr, "%s:%d: not so: %s ", __FILE__, __LINE__, #condition); \
+            std::fprintf(stderr, " " __VA_ARGS__);                                      \
+            _exit(1);                                                                   \
+        }                                                                               \
+    } while (0)
+
+namespace kiln::test {
+
+inline const Linear kSmall{.n = 16, .k = 128};
+
+// The simulator's own entry points, which are the engine's HIP.
+template <class... Arguments>
+int hip(const char* name, Arguments... arguments) {
+    static void* const library = dlopen(KILN_SIM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void* const entry = library != nullptr ? dlsym(library, name) : nullptr;
+    ENGINE_REQUIRE(entry != nullptr, "%s", name);
+    return reinterpret_cast<int (*)(Arguments...)>(entry)(arguments...);
+}
+
+inline void synchronize() {
+    hip("hipDeviceSynchronize");
+}
+
+// Never freed: the arrays live as long as the process, whatever ends it.
+inline Linear::Args make_arrays(int device) {
+    constexpr std::size_t kBytes = 1 << 14;
+    std::array<void*, 4> arrays{};
+    ENGINE_REQUIRE(hip("hipSetDevice", device) == 0);
+    for (auto& array : arrays) {
+        ENGINE_REQUIRE(hip("hipMalloc", &array, kBytes) == 0);
+        ENGINE_REQUIRE(hip("hipMemset", array, 0, kBytes) == 0);
+    }
+    ENGINE_REQUIRE(hip("hipSetDevice", 0) == 0);
+    return {.x = arrays[0],
+            .ldx = 128,
+            .w = arrays[1],
+            .w_scale = static_cast<const float*>(arrays[2]),
+            .out = arrays[3]};
+}
+
+inline Service open_service() {
+    auto service = Service::open();
+    ENGINE_REQUIRE(service, "%s", service.failure().message.c_str());
+    return service;
+}
+
+inline Plan<Linear> prepare(const Service& service, int device = 0, const Linear& problem = kSmall) {
+    auto plan = service.prepare(device, problem);
+    ENGINE_REQUIRE(plan, "%s", plan.failure().message.c_str());
+    return plan;
+}
+
+}  // namespace kiln::test
