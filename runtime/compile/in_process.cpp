@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 constexpr std::size_t kStackBytes = std::size_t{16}
                                     << 20;  // a parser recurses; an engine's thread may have less
 
+// No clang.cfg of the machine's, which a worker's environment says.
+const std::vector<std::string> kNoConfiguration{"--no-default-config", "-Wno-unused-command-line-argument"};
+
 auto refuse(std::string message) {
     return fail(ErrorCode::environment, Stage::compile, "compile inside this process: " + std::move(message));
 }
@@ -158,7 +161,8 @@ class LoadedCompiler {
         std::error_code error;
         backend_.emplace(backend::BackendConfig{.hiprtc = toolchain.hiprtc,
                                                 .comgr = toolchain.comgr,
-                                                .temporary_folder = fs::temp_directory_path(error)});
+                                                .temporary_folder = fs::temp_directory_path(error),
+                                                .more_options = kNoConfiguration});
         if (auto loaded = backend_->load_compiler(); !loaded) {
             return refuse(fmt::format(
                 "this process can not load the compiler (a worker can, it has a loader of its own): {}",

@@ -242,7 +242,7 @@ Result<void> WorkerProcess::await_ready() {
         kill_group();
         return refuse(fmt::format("is of kiln {}", ready->version));
     }
-    memory_limit_ = ready->memory_limit;
+    memory_bound_ = ready->memory_limit;
     return {};
 }
 
@@ -349,7 +349,7 @@ tl::unexpected<Error> WorkerProcess::failure(std::string_view subject, std::stri
     }
     std::string said(what);
     if (last_words_.find(kOutOfMemoryWords) != std::string::npos) {
-        said = fmt::format("{} {} MiB{}", kOutOfMemoryWords, memory_limit_ >> 20, host_limits(memory_limit_));
+        said = fmt::format("{} {} MiB{}", kOutOfMemoryWords, memory_bound_ >> 20, host_limits(memory_limit_));
     }
     std::string message = fmt::format("{}: compile worker {} {}", subject, worker_.string(), said);
     if (!last_words_.empty()) {

@@ -83,8 +83,9 @@ class WorkerProcess {
     ScratchFolder scratch_;
     const std::filesystem::path worker_;
     const std::chrono::milliseconds time_limit_;
-    std::uint64_t memory_limit_;  // as asked for, then as the worker says that it has it
-    pid_t pid_;                   // negative once abandoned
+    const std::uint64_t memory_limit_;  // as asked for
+    std::uint64_t memory_bound_ = 0;    // as the worker says that it has it
+    pid_t pid_;                         // negative once abandoned
     UniqueFd socket_;
     UniqueFd errors_;
     UniqueFd ending_;  // readable once the process has ended; invalid where the kernel has no such thing

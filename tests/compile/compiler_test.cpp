@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <barrier>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "base/file.hpp"
@@ -358,6 +361,60 @@ TEST_CASE("WorkerEndsWithAHostThatIsKilled") {
     }
 }
 
+TEST_CASE("WorkerThatGoesMissingLaterIsNamedAndFoundAgain") {
+    const test::TemporaryFolder folder;
+    const fs::path worker = folder.path() / "kiln-compile";
+    fs::copy_file(std::getenv("KILN_WORKER"), worker);
+    auto compiler = make_compiler({.worker = worker, .toolchain_prefix = {}});
+    fs::rename(worker, folder.path() / "away");
+    const auto error = compile_badly(*compiler, test::kernel_request());
+    CHECK(error.code == ErrorCode::environment);
+    CHECK_MESSAGE(is_within(error.message, worker.string()), error.message);
+    CHECK(children().empty());
+    fs::rename(folder.path() / "away", worker);
+    compile_well(*compiler, test::kernel_request());
+}
+
+TEST_CASE("WorkerEndsWithAKilledHostWhoseChildHoldsTheSocket") {
+    int report[2];
+    REQUIRE(::pipe2(report, O_CLOEXEC) == 0);
+    const pid_t host = ::fork();
+    if (host == 0) {
+        auto compiler = Compiler::create({});
+        if (!compiler || !(*compiler)->compile(test::kernel_request())) {
+            ::_exit(1);
+        }
+        const int worker = children().at(0);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            while (true) {
+                ::pause();
+            }
+        }
+        const std::string line = std::to_string(worker) + " " + std::to_string(child);
+        [[maybe_unused]] const auto written = ::write(report[1], line.data(), line.size());
+        while (true) {
+            ::pause();
+        }
+    }
+    char line[128] = {};
+    REQUIRE(::read(report[0], line, sizeof line - 1) > 0);
+    ::close(report[0]);
+    ::close(report[1]);
+    int worker = 0;
+    int child = 0;
+    REQUIRE(std::sscanf(line, "%d %d", &worker, &child) == 2);
+    CHECK(test::proc_text(worker, "stat") != "");
+    ::kill(host, SIGKILL);
+    ::waitpid(host, nullptr, 0);
+    CHECK(eventually([&] {
+        const auto stat = test::proc_text(worker, "stat");
+        return stat.empty() || stat.find(" Z ") != std::string::npos;
+    }));
+    CHECK(test::proc_text(child, "stat") != "");
+    ::kill(child, SIGKILL);
+}
+
 TEST_CASE("MissingPartsAreNamedWhenTheCompilerIsCreated") {
     const test::TemporaryFolder empty;
     const auto no_worker =
@@ -371,6 +428,22 @@ TEST_CASE("MissingPartsAreNamedWhenTheCompilerIsCreated") {
     CHECK(no_toolchain.error().code == ErrorCode::environment);
     CHECK(is_within(no_toolchain.error().message, empty.path().string()));
     CHECK(is_within(no_toolchain.error().message, "libhiprtc.so.7"));
+
+    // There, and no program.
+    const fs::path text = empty.path() / "kiln-compile";
+    std::ofstream(text) << "not a program\n";
+    for (const fs::path& path : {empty.path(), text}) {
+        const auto unusable = Compiler::create({.worker = path, .toolchain_prefix = {}});
+        REQUIRE(!unusable);
+        CHECK(unusable.error().code == ErrorCode::environment);
+        CHECK(is_within(unusable.error().message, path.string()));
+    }
+    fs::permissions(text, fs::perms::owner_all);
+    const auto error =
+        compile_badly(*make_compiler({.worker = text, .toolchain_prefix = {}}), test::kernel_request());
+    CHECK(error.code == ErrorCode::environment);
+    CHECK_MESSAGE(is_within(error.message, text.string()), error.message);
+    CHECK(children().empty());
 
     const test::ScopedVariable variable("KILN_WORKER", "/nonexistent/kiln-compile");
     const auto named = Compiler::create({});

@@ -34,7 +34,7 @@ Result<Reply> Backend::compile(const CompileRequest& request) {
     if (auto loaded = load_compiler(); !loaded) {
         return fail(loaded);
     }
-    auto compiled = hiprtc_->compile(request);
+    auto compiled = hiprtc_->compile(request, config_.more_options);
     if (!compiled) {
         auto& error = compiled.error();
         error.message = with_template_names(error.message, config_.temporary_folder.native());

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/compile/backend/disassembler.hpp"
@@ -16,6 +17,8 @@ struct BackendConfig {
     std::filesystem::path comgr;   // the libamd_comgr that belongs to it
     // Where comgr writes its temporary files; diagnostics that name them are given the request's names.
     std::filesystem::path temporary_folder;
+    // What every compile is given besides its own options; must not change the code.
+    std::vector<std::string> more_options;
 };
 
 // Loads the libraries at the first request that needs them, and never unloads them. Used by one thread at a

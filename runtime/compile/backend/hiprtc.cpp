@@ -61,7 +61,8 @@ std::string Hiprtc::log_of(HiprtcApi::Program program) const {
     return log;
 }
 
-Result<Hiprtc::Compiled> Hiprtc::compile(const CompileRequest& request) const {
+Result<Hiprtc::Compiled> Hiprtc::compile(const CompileRequest& request,
+                                         const std::vector<std::string>& more_options) const {
     const auto refuse = [&](const char* step, int result) {
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("{}: {} failed: {} ({})", request.name, step,
@@ -75,8 +76,10 @@ Result<Hiprtc::Compiled> Hiprtc::compile(const CompileRequest& request) const {
     }
     const std::string architecture = "--offload-arch=" + request.target;
     std::vector<const char*> options{architecture.c_str()};
-    for (const auto& option : request.options) {
-        options.push_back(option.c_str());
+    for (const auto* const list : {&request.options, &more_options}) {
+        for (const auto& option : *list) {
+            options.push_back(option.c_str());
+        }
     }
 
     const auto start = std::chrono::steady_clock::now();

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "runtime/compile/backend/hiprtc_api.hpp"
@@ -26,9 +27,10 @@ class Hiprtc {
         std::string log;
         std::uint64_t nanoseconds = 0;
     };
-    // Adds --offload-arch and nothing else. compile_failed carries the log as the message; anything that is
+    // Adds --offload-arch and `more_options`. compile_failed carries the log as the message; anything that is
     // not about the source is environment.
-    [[nodiscard]] Result<Compiled> compile(const CompileRequest& request) const;
+    [[nodiscard]] Result<Compiled> compile(const CompileRequest& request,
+                                           const std::vector<std::string>& more_options = {}) const;
 
   private:
     explicit Hiprtc(Library library) : library_(std::move(library)) {}

@@ -81,7 +81,10 @@ UniqueFd watch_process(pid_t pid) {
 class Server {
   public:
     explicit Server(const ServeOptions& options)
-        : backend_({.hiprtc = options.hiprtc, .comgr = options.comgr, .temporary_folder = options.scratch}) {}
+        : backend_({.hiprtc = options.hiprtc,
+                    .comgr = options.comgr,
+                    .temporary_folder = options.scratch,
+                    .more_options = {}}) {}
 
     Reply answer(const FrameHead& head, std::string_view body) {
         auto reply = dispatch(head, body);
