@@ -59,9 +59,15 @@ unpack_prefix() { # folder of packages
     done
 }
 
+# Compiling needs neither; tests compare kiln's own declarations with HIP's headers and look its functions up in its library.
+has_hip() { # prefix
+    [ -e "$1/usr/include/hip/hip_runtime_api.h" ] && compgen -G "$1/usr/lib/x86_64-linux-gnu/libamdhip64.so.[0-9]*" >/dev/null
+}
+
+kept_packages_have_hip() { compgen -G "$rocm_prefix.debs/libamdhip64-dev_*.deb" >/dev/null; }
 kept_packages_are_whole() { (cd "$rocm_prefix.debs" 2>/dev/null && sha256sum --status -c SHA256SUMS 2>/dev/null); }
 
-make_prefix() {
+make_prefix() { # compiler|hip: what it must have
     local why room
     [ "$(uname -m)" = x86_64 ] || lacking "ROCm for $(uname -m): Debian has it for x86_64 only"
     if [ -e "$rocm_prefix" ] && [ ! -e "$rocm_prefix/$rocm_marker" ]; then
@@ -73,7 +79,7 @@ make_prefix() {
     room=$(df -Pk "$work" | awk 'NR==2 {print int($4 / 1024)}')
     [ "$room" -ge 600 ] || lacking "600 MB of room beside $rocm_prefix, where $room MB are free"
 
-    if kept_packages_are_whole; then
+    if kept_packages_are_whole && { [ "$1" = compiler ] || kept_packages_have_hip; }; then
         say "unpacking the packages kept in $rocm_prefix.debs"
         if unpack_prefix "$rocm_prefix.debs" && why=$(probe_prefix "$work/prefix"); then
             publish_prefix
@@ -102,6 +108,9 @@ ensure_rocm() { # check|install
     local found
     if found=$(probe_prefix "$rocm_prefix"); then
         say "ROCm: the private one in $rocm_prefix compiles for gfx950"
+        if ! has_hip "$rocm_prefix" && [ -e "$rocm_prefix/$rocm_marker" ]; then
+            complete_prefix "$1"
+        fi
         return
     fi
     if [ ! -e "$rocm_prefix" ]; then
@@ -113,7 +122,18 @@ ensure_rocm() { # check|install
         found="none in $rocm_prefix either"
     fi
     [ "$1" = install ] || lacking "ROCm: none that compiles for gfx950: $found"
-    make_prefix
+    make_prefix compiler
+}
+
+# One that was made before it held HIP's headers is made again with them. It serves without, so that a failure is none of the
+# whole set-up's. A job of its own, because errexit does not hold in a command whose failure is looked at.
+complete_prefix() { # check|install
+    if [ "$1" = check ]; then
+        say "ROCm: it has no HIP headers, which tests compare with: tools/setup adds them"
+        return
+    fi
+    make_prefix hip &
+    wait $! || say 'ROCm: it stays as it is; the tests that compare with HIP headers are skipped'
 }
 
 remove_rocm() {

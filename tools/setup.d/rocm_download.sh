@@ -57,6 +57,7 @@ download_packages() {
         packages+=("$(newest_package "$name")")
         [ -n "${packages[-1]}" ] || lacking "Debian offers no package $name"
     done
+    packages+=(libamdhip64-dev) # HIP's headers and, as what they need, its library and comgr's header
     say "downloading ${packages[*]} and what they need"
     private_apt apt-get -y --download-only -t experimental install "${packages[@]}" >"$work/apt.log" 2>&1 ||
         lacking "could not download ${packages[*]}:" "$(apt_errors)"

@@ -1,16 +1,22 @@
 // What every exported function does around its own work. The functions have HIP's signatures
-// (hip_runtime_api.h of HIP 7.2); exports.map lists them and gives each the symbol version that it has in
-// AMD's library.
+// (hip_runtime_api.h of HIP 7.2); entry_points.hpp lists these, exports.map the names and gives each the
+// symbol version that it has in AMD's library.
 #pragma once
 
 #include <new>
 #include <string>
 
+#include "runtime/sim/hip/entry_points.hpp"
 #include "runtime/sim/hip/runtime.hpp"
 
 #define KILN_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace kiln::sim::hip {
+
+// An entry point that is defined with other types than the list has does not compile.
+#define KILN_DECLARE_ENTRY_POINT(result, name, parameters) KILN_EXPORT result name parameters;
+KILN_HIP_ENTRY_POINTS(KILN_DECLARE_ENTRY_POINT)
+#undef KILN_DECLARE_ENTRY_POINT
 
 // Remembers the outcome of a call as HIP does: a failure is the thread's last error until somebody asks for
 // it.
