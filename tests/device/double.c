@@ -1,11 +1,23 @@
 /* A double of the HIP driver: the entry points that kiln requires and nothing behind them.
  * KILN_DOUBLE_DEVICES says how many devices it reports; built with KILN_DOUBLE_LACKS_LAUNCH it is no HIP
- * runtime.
+ * runtime; built with KILN_DOUBLE_CONTROLLED, variables that it exports say what it answers.
  */
 #include <stdlib.h>
 #include <string.h>
 
 static int device;
+
+#ifdef KILN_DOUBLE_CONTROLLED
+int double_launch_error; /* what a launch answers */
+int double_capturing;    /* whether any stream captures: a hipStreamCaptureStatus */
+int hipStreamIsCapturing(void* stream, int* status) {
+    (void)stream;
+    *status = double_capturing;
+    return 0;
+}
+#else
+enum { double_launch_error = 0 };
+#endif
 
 int hipGetDeviceCount(int* count) {
     const char* const text = getenv("KILN_DOUBLE_DEVICES");
@@ -46,7 +58,7 @@ int hipModuleLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsi
                           void** params, void** extra) {
     (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
     (void)shared_bytes, (void)stream, (void)params, (void)extra;
-    return 0;
+    return double_launch_error;
 }
 #endif
 int hipGetLastError(void) {
