@@ -81,9 +81,11 @@ const Busy& be_busy() {
         static_cast<void>(service.prepare(1, kSmall).launch(nullptr, 1, busy.args));
     });
     std::thread([] {
-        for (std::int64_t n = 32;; n += 16) {
+        for (std::int64_t n = 32;; n += 32) {
             ++rounds[3];
-            static_cast<void>(busy.service.prepare(0, kiln::Linear{.n = n, .k = 128}));
+            const auto background =
+                busy.service.prepare(0, kiln::Linear{.n = n, .k = 128}, kiln::PrepareMode::background);
+            static_cast<void>(busy.service.prepare(0, kiln::Linear{.n = n + 16, .k = 128}));
         }
     }).detach();
     for (auto& count : rounds) {
