@@ -19,6 +19,9 @@ constexpr std::int64_t kMaxWaves = 16;
 constexpr std::int64_t kComputeUnits = 256;
 constexpr std::int64_t kFewestWorkGroups = kComputeUnits / 2;
 constexpr std::int64_t kWavesToFill = 8;  // two for each SIMD of a compute unit
+constexpr std::int64_t kScaleColumns = 128;
+constexpr std::int64_t kMostScales = 32;
+constexpr std::int64_t kMostUnits = 46;
 constexpr std::int64_t kBucketEnds[] = {4, 8, 16, 32};
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -38,16 +41,19 @@ struct Choice {
     }
 };
 
-// The registers that the compiler is known to give without a spill (4. of the header).
 std::int64_t register_limit(std::int64_t rounds) {
     return rounds == 1 ? 112 : rounds == 2 ? 96 : 92;
 }
 
+// 4. of the header, and what the template demands.
 bool fits(const Problem& problem, const Choice& choice, std::int64_t blocks) {
     const std::int64_t tiles_m = ceil_div(choice.max_m, kTile);
+    const std::int64_t wave_blocks = blocks / choice.waves;
     const std::int64_t registers = choice.blocks_ahead * (8 * choice.tiles_n + tiles_m * choice.lane_rows) +
                                    4 * choice.tiles_n * tiles_m;
-    return registers <= register_limit(blocks / choice.waves / choice.blocks_ahead) &&
+    const std::int64_t scale_rows = kScaleColumns % (kTile * choice.tiles_n) == 0 ? 1 : choice.tiles_n;
+    return registers <= register_limit(wave_blocks / choice.blocks_ahead) &&
+           wave_blocks * scale_rows <= kMostScales && wave_blocks * tiles_m <= kMostUnits &&
            linear_small_m().check(problem, choice.bucket()).empty();
 }
 
@@ -104,14 +110,17 @@ Result<std::vector<Bucket>> derive_linear_small_m(const Problem& problem) {
     for (const std::int64_t max_m : kBucketEnds) {
         const std::optional<Choice> choice = choose(problem, max_m);
         if (!choice) {
-            return fail(
-                ErrorCode::bad_input, Stage::table,
-                fmt::format("{} {}: no constants of {} serve it up to M = {}: its weights are reached by "
-                            "32-bit offsets",
-                            linear().name(), format_problem(linear(), problem), linear_small_m().id(),
-                            max_m));
+            break;
         }
         buckets.push_back(choice->bucket());
+    }
+    if (buckets.empty()) {
+        return fail(
+            ErrorCode::bad_input, Stage::table,
+            fmt::format("{} {}: expected weights below 4 GiB, and a k / 128 that 1 to {} waves divide into "
+                        "at most {} blocks each, found a problem that no constants of {} serve",
+                        linear().name(), format_problem(linear(), problem), kMaxWaves, kMostScales,
+                        linear_small_m().id()));
     }
     return buckets;
 }

@@ -15,10 +15,11 @@
 //  equals,
 //     as close to 8 waves, two a SIMD, as can be; then the fewer waves, since each costs its own part of the
 //     sum over waves (4096 x 2048, M = 1: 4, 8, 16 waves execute 213, 274, 416 thousand instructions).
-//  4. Registers: the template's bound of 112 holds where a wave has all its blocks in flight. Where it asks
-//  for
-//     more while it multiplies, the compiler spills from 100 on with two such rounds, from 96 on with four
-//     (156 combinations compiled); the rule stays below.
+//  4. What the compiler is known to build without spilling, of 300 combinations that were compiled. Vector
+//     registers: the template's bound of 112 where a wave has all its blocks in flight, 96 where it asks for
+//     more once, 92 where oftener. Scalar registers and unrolling: a wave holds the scales of all its blocks
+//     (one for each block, or one for each tile of a work-group whose columns may lie across two scales), at
+//     most 32, and works off at most 46 blocks times 16 tokens.
 #pragma once
 
 #include <vector>
@@ -28,8 +29,9 @@
 
 namespace kiln::operators {
 
-// Ascending by max_m, each accepted by the template's check(). bad_input where a bucket has no legal
-// constants: weights of 4 GiB and more. Requires a problem that linear().judge() accepts.
+// Ascending by max_m, each accepted by the template's check(); they end where a bucket has no constants.
+// bad_input where the first has none: weights of 4 GiB and more, or a K that no number of waves splits into
+// parts that can be unrolled (37 * 128). Requires a problem that linear().judge() accepts.
 [[nodiscard]] Result<std::vector<Bucket>> derive_linear_small_m(const Problem& problem);
 
 }  // namespace kiln::operators
