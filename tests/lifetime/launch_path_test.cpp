@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -72,9 +71,6 @@ class Scratch {
                    "constants": {"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1}},
                   {"max_m": 32, "template": "linear/small_m",
                    "constants": {"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1}}]}]})");
-        // A worker that never answers: what it is to compile stays in progress.
-        write("worker", "#!/bin/sh\nexec cat >/dev/null\n");
-        REQUIRE(chmod((folder_ / "worker").c_str(), 0700) == 0);
     }
     ~Scratch() { fs::remove_all(folder_); }
     Scratch(const Scratch&) = delete;
@@ -227,8 +223,8 @@ TEST_CASE("EveryDeclineOfALaunchTakesNoMemory") {
 }
 
 TEST_CASE("APlanThatIsNotReadyDeclinesWithoutMemory") {
-    const auto worker = scratch().path("worker");
-    const auto service = scratch().open("cold", worker.c_str());
+    // What its worker is to compile stays in progress.
+    const auto service = scratch().open("cold", KILN_TEST_SILENT_WORKER);
     {
         const Handle handle(service, KILN_PREPARE_BACKGROUND);
         check("compiling", KILN_DECLINE_COMPILING, launch_on_small_stack(handle.plan, 1, &kGood));
