@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -27,13 +28,52 @@ bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$';
 }
 
-// A line as the preprocessor sees it: continued lines joined, comments and what is no ASCII made a blank.
+// Text, and the number of the source line that each of its characters came from.
 struct Line {
     std::string text;
-    std::vector<int> numbers;  // of the source line that each character of the text came from
+    std::vector<int> numbers;
+
+    void add(char c, int number) {
+        text += c;
+        numbers.push_back(number);
+    }
 };
 
-// Splits a text into its lines. Newlines are LF, CR LF or CR, as the compiler has it.
+// The assembler's own ways to a file, in lower case: in any string, because any may reach it.
+constexpr std::array<std::string_view, 2> kRefusedAssembly{"incbin", ".include"};
+
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// What a literal's text says, its escapes read; those of Unicode letters stay, which no directive has.
+Line unescaped(const Line& literal) {
+    Line read;
+    for (std::size_t i = 0; i < literal.text.size(); ++i) {
+        const int number = literal.numbers[i];
+        if (literal.text[i] != '\\' || i + 1 == literal.text.size()) {
+            read.add(literal.text[i], number);
+            continue;
+        }
+        const bool hexadecimal = literal.text[++i] == 'x';
+        const int base = hexadecimal ? 16 : 8;
+        const char* const begin = literal.text.data() + i + (hexadecimal ? 1 : 0);
+        const char* const end = hexadecimal ? literal.text.data() + literal.text.size()
+                                            : std::min(begin + 3, literal.text.data() + literal.text.size());
+        unsigned value = 0;
+        const auto [rest, fault] = std::from_chars(begin, end, value, base);
+        if (fault == std::errc()) {
+            read.add(static_cast<char>(value), number);
+            i = static_cast<std::size_t>(rest - literal.text.data()) - 1;
+        } else {
+            read.add(literal.text[i], number);
+        }
+    }
+    return read;
+}
+
+// Splits a text into its lines, as the preprocessor sees them: continued lines joined, comments, raw strings
+// and what is no ASCII made a blank. Newlines are LF, CR LF or CR, as the compiler has it.
 class LineReader {
   public:
     explicit LineReader(std::string_view text) : text_(text) {}
@@ -53,6 +93,9 @@ class LineReader {
         }
         return std::move(line_);
     }
+
+    // What all strings so far say, one after the other, as the compiler joins those that stand side by side.
+    const Line& strings() const { return strings_; }
 
   private:
     // The character `ahead` of here, zero past the end. Not across continued lines: those are passed by
@@ -163,16 +206,23 @@ class LineReader {
     // A literal that its line does not close ends with the line.
     void take_literal(char quote) {
         take();
+        Line literal;
         while (at_ < text_.size() && !is_newline()) {
             const char c = peek();
+            const int number = number_;
             take();
             if (c == quote) {
-                return;
+                break;
             }
+            literal.add(c, number);
             if (c == '\\' && at_ < text_.size() && !is_newline()) {
+                literal.add(peek(), number_);
                 take();
             }
         }
+        const Line read = unescaped(literal);
+        strings_.text += read.text;
+        strings_.numbers.insert(strings_.numbers.end(), read.numbers.begin(), read.numbers.end());
     }
 
     // R"DELIMITER(...)DELIMITER": nothing in it is a comment, an escape or the end of a line.
@@ -185,6 +235,9 @@ class LineReader {
         const std::string close = fmt::format("){}\"", text_.substr(at_ + 1, open - at_ - 1));
         const std::size_t end = std::min(text_.find(close, open), text_.size() - close.size());
         while (at_ < end + close.size()) {
+            if (at_ > open && at_ < end) {
+                strings_.add(peek(), number_);
+            }
             if (is_newline()) {
                 pass_newline();
             } else {
@@ -199,7 +252,13 @@ class LineReader {
     std::size_t at_ = 0;
     int number_ = 1;
     Line line_;
+    Line strings_;
 };
+
+tl::unexpected<Error> refuse_assembly(std::string_view file, int number, std::string_view found) {
+    return fail(ErrorCode::bad_input, Stage::compile,
+                fmt::format("{}:{}: expected assembly that reads no file, found {}", file, number, found));
+}
 
 // Reads one line, token by token.
 class LineScan {
@@ -212,6 +271,9 @@ class LineScan {
             if (const std::string_view word = take_word(); !word.empty()) {
                 if (std::ranges::find(kRefusedConditions, word) != kRefusedConditions.end()) {
                     return refuse(start);
+                }
+                if (std::ranges::equal(word, kRefusedAssembly[0], {}, lower)) {  // # makes strings of words
+                    return refuse_assembly(file_, line_.numbers[start], word);
                 }
             } else if (text_[at_] == '"' || text_[at_] == '\'') {
                 pass_literal();
@@ -296,6 +358,14 @@ Result<std::vector<Include>> find_includes(std::string_view file, std::string_vi
     while (const std::optional<Line> line = lines.next()) {
         if (Result<void> scanned = LineScan(file, *line).includes(found); !scanned) {
             return fail(scanned);
+        }
+    }
+    const Line& strings = lines.strings();
+    for (const std::string_view directive : kRefusedAssembly) {
+        const auto at = std::ranges::search(strings.text, directive, {}, lower).begin();
+        if (at != strings.text.end()) {
+            const auto index = static_cast<std::size_t>(at - strings.text.begin());
+            return refuse_assembly(file, strings.numbers[index], directive);
         }
     }
     return found;

@@ -219,11 +219,6 @@ Builder::Outcome Builder::compile_and_put(const operators::Specialisation& speci
     });
     log::event(log::Level::info, "compile",
                {{"kernel", specialisation.kernel_name},
-                {"target", specialisation.request.target},
-                {"seconds", result->seconds}});
-
-    log::event(log::Level::info, "compile",
-               {{"kernel", specialisation.kernel_name},
                 {"template", specialisation.bucket.template_id},
                 {"target", specialisation.request.target},
                 {"seconds", result->seconds}});

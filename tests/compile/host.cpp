@@ -290,6 +290,12 @@ void ask_from_many_threads() {
     compile_and_say(*compiler, request());
 }
 
+void compile_inside() {
+    if (const auto compiler = make({.worker = {}, .toolchain_prefix = {}, .in_process = true})) {
+        compile_and_say(*compiler, request());
+    }
+}
+
 void say_preloaded() {
     // The symbol is the preloaded library's own, and counts what went through its malloc.
     const auto count = reinterpret_cast<long long (*)()>(::dlsym(RTLD_DEFAULT, "kiln_test_allocations"));
@@ -361,9 +367,44 @@ bool run(const std::string& condition) {
             compile_and_say(*compiler, request());
         }
     } else if (condition == "in process") {
+        compile_inside();
+    } else if (condition == "in process beside another") {
+        if (::dlopen(std::getenv("KILN_TEST_LIBRARY"), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+            std::exit(2);
+        }
+        compile_inside();
+    } else if (condition == "in process, then replaced") {
         if (const auto compiler = make({.worker = {}, .toolchain_prefix = {}, .in_process = true})) {
             compile_and_say(*compiler, request());
+            fs::rename(std::getenv("KILN_TEST_REPLACEMENT"), std::getenv("KILN_TEST_REPLACED"));
+            compile_and_say(*compiler, request());
         }
+    } else if (condition == "in process, then forked") {
+        compile_inside();
+        const pid_t child = ::fork();
+        if (child == 0) {
+            g_report.clear();
+            compile_inside();
+            ::_exit(g_report.starts_with("error 4 ") && g_report.find("forked") != std::string::npos ? 0 : 1);
+        }
+        int status = -1;
+        ::waitpid(child, &status, 0);
+        say_number("note child", status);
+    } else if (condition == "in process, many threads") {
+        std::vector<std::thread> threads;
+        const auto compiler = make({.worker = {}, .toolchain_prefix = {}, .in_process = true});
+        for (int i = 0; i < 6 && compiler != nullptr; ++i) {
+            threads.emplace_back([&] {
+                if (const auto result = compiler->compile(request()); !result) {
+                    std::fprintf(stderr, "%s\n", result.error().message.c_str());
+                    std::abort();
+                }
+            });
+        }
+        for (auto& thread : threads) {
+            thread.join();
+        }
+        compile_inside();
     } else {
         return false;
     }

@@ -218,30 +218,91 @@ TEST_CASE("HostWithAPreloadedMallocGetsTheSameBytes") {
 }
 
 #ifndef KILN_SANITIZED  // a sanitizer's library does not run under a foreign loader
-TEST_CASE("CompilingInsideTheProcessGivesTheBytesOfTheWorker") {
-    const auto toolchain = find_toolchain({});
-    REQUIRE(toolchain);
-    std::vector<std::string> command{KILN_COMPILE_HOST, "in process", std::to_string(kReport)};
-    if (!toolchain->loader.empty()) {
-        command.insert(command.begin(),
-                       {toolchain->loader.string(), "--library-path", toolchain->folder.string()});
-    }
-    const Outcome outcome = run(command, {});
-    CHECK(outcome.status == 0);
-    CHECK_MESSAGE(outcome.lines("error").empty(), outcome.report);
-    CHECK(outcome.lines("worker").empty());
-    CHECK(result_of(outcome) == ordinary_result());
+namespace {
 
-    // What a worker's environment keeps away is refused here.
+struct Inside {
+    Toolchain toolchain;
+
+    Inside() {
+        auto found = find_toolchain({});
+        REQUIRE(found);
+        toolchain = *std::move(found);
+    }
+    // Under the toolchain's own loader, where it has one.
+    Outcome run_under_loader(const std::string& condition,
+                             const std::vector<std::string>& environment = {}) const {
+        std::vector<std::string> command{KILN_COMPILE_HOST, condition, std::to_string(kReport)};
+        if (!toolchain.loader.empty()) {
+            command.insert(command.begin(),
+                           {toolchain.loader.string(), "--library-path", toolchain.folder.string()});
+        }
+        return run(command, environment);
+    }
+    void check_served_inside(const std::string& condition) const {
+        CAPTURE(condition);
+        const Outcome outcome = run_under_loader(condition);
+        CHECK(outcome.status == 0);
+        CHECK_MESSAGE(outcome.lines("error").empty(), outcome.report);
+        CHECK(outcome.lines("worker").empty());
+        CHECK(result_of(outcome) == ordinary_result());
+    }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Inside, "CompilingInsideTheProcessGivesTheBytesOfTheWorker") {
+    check_served_inside("in process");
+    check_served_inside("in process, many threads");
+}
+
+TEST_CASE_FIXTURE(Inside, "CompilingInsideTheProcessRefusesWhatAWorkerIsKeptFrom") {
     for (const char* variable :
          {"HIPRTC_COMPILE_OPTIONS_APPEND=-DA", "CPATH=/tmp", "AMD_COMGR_SAVE_TEMPS=1"}) {
-        const Outcome refused = run(command, {variable});
+        const Outcome refused = run_under_loader("in process", {variable});
         const std::string name = std::string(variable).substr(0, std::string_view(variable).find('='));
         CHECK_MESSAGE(refused.has("error 4 compile inside this process: expected no variable that steers the "
                                   "compiler, found " +
                                   name),
                       refused.report);
     }
+    const test::TemporaryFolder folder;
+    const fs::path other = folder.path() / toolchain.comgr.filename();
+    fs::copy_file(KILN_PRELOADED_MALLOC, other);  // any library of that name
+    const Outcome beside =
+        run_under_loader("in process beside another", {"KILN_TEST_LIBRARY=" + other.string()});
+    CHECK_MESSAGE(beside.has("error 4 compile inside this process: expected " + toolchain.comgr.string() +
+                             ", found " + other.string() + " loaded already"),
+                  beside.report);
+
+    const Outcome forked = run_under_loader("in process, then forked");
+    CHECK_MESSAGE(forked.note("child") == 0, forked.report);
+}
+
+TEST_CASE_FIXTURE(Inside, "CompilingInsideTheProcessEndsWhenTheLibrariesAreReplaced") {
+    // A prefix of links, whose hipRTC then becomes another build.
+    const test::TemporaryFolder prefix;
+    const fs::path libraries =
+        toolchain.loader.empty() ? prefix.path() / "lib" : prefix.path() / "usr" / "lib" / "x86_64-linux-gnu";
+    fs::create_directories(libraries);
+    for (const auto& entry : fs::directory_iterator(toolchain.folder)) {
+        fs::create_symlink(entry.path(), libraries / entry.path().filename());
+    }
+    const fs::path copy = prefix.path() / "copy";
+    {
+        std::ifstream from(toolchain.hiprtc, std::ios::binary);
+        std::string bytes{std::istreambuf_iterator<char>(from), {}};
+        const auto note = bytes.find(std::string("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16));
+        REQUIRE(note != std::string::npos);
+        bytes[note + 16] = static_cast<char>(bytes[note + 16] ^ 1);
+        std::ofstream(copy, std::ios::binary) << bytes;
+    }
+    const Outcome outcome = run_under_loader(
+        "in process, then replaced",
+        {"KILN_ROCM_PREFIX=" + prefix.path().string(), "KILN_TEST_REPLACEMENT=" + copy.string(),
+         "KILN_TEST_REPLACED=" + (libraries / toolchain.hiprtc.filename()).string()});
+    CHECK(result_of(outcome) == ordinary_result());  // the first
+    REQUIRE_MESSAGE(outcome.lines("error").size() == 1, outcome.report);
+    CHECK_MESSAGE(outcome.has("no longer, the compiler that this process has loaded"), outcome.report);
 }
 
 TEST_CASE("CompilingInsideAProcessWhoseCLibraryIsTooOldIsRefusedByName") {

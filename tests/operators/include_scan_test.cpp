@@ -105,3 +105,29 @@ TEST_CASE("includes: what only looks like the start of a comment or string hides
     CHECK(refused("auto s = R\"x(/* )\" )x\";\n#include <a>\n") == "2: #include <a>");
     CHECK(refused(std::string("\0#include <a>\n", 14)) == "1: #include <a>");
 }
+
+TEST_CASE("includes: assembly that reads a file is refused, however it is spelt") {
+    const auto refused_assembly = [](std::string_view text) {
+        const auto includes = find_includes("t.h", text);
+        REQUIRE_MESSAGE(!includes, text);
+        CHECK(includes.error().code == kiln::ErrorCode::bad_input);
+        return includes.error().message;
+    };
+    const std::string expected = ": expected assembly that reads no file, found ";
+    CHECK(refused_assembly("\nasm(\".incbin \\\"weights\\\"\");\n") == "t.h:2" + expected + "incbin");
+    CHECK(refused_assembly("asm(\"s_nop 0\\n\"\n \".include \\\"a.s\\\"\");") ==
+          "t.h:2" + expected + ".include");
+    for (const char* text : {
+             "asm(\".InCBIN 'f'\");",
+             "asm(\".inc\" /* joined */\n\"bin f\");",
+             "asm(\".in\\x63\" \"bin f\");",
+             "asm(\".\\151ncbin f\");",
+             "asm(\".inc\\\nbin f\");",
+             "asm(R\"(\n.incbin f)\");",
+             "#define ASM(x) asm(#x)\nASM(.incbin \"f\");",
+             "#define DIRECTIVE incbin\n",
+         }) {
+        CHECK(refused_assembly(text).ends_with("incbin"));
+    }
+    CHECK(found_in("asm volatile(\"s_waitcnt lgkmcnt(0)\"); // .incbin\nauto s = \"includes\";\n").empty());
+}
