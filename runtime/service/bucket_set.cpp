@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/log.hpp"
+
 namespace kiln::service {
 
 namespace {
@@ -96,6 +98,7 @@ kiln_status BucketSet::obtain_now(std::size_t index) {
 
 kiln_status BucketSet::settle(PlanBucket& bucket, Answer<LoadedBucketPtr> answer) {
     kiln_status status = KILN_OK;
+    std::string message;
     {
         const std::lock_guard lock(mutex_);
         bucket.in_progress_ = false;
@@ -105,12 +108,16 @@ kiln_status BucketSet::settle(PlanBucket& bucket, Answer<LoadedBucketPtr> answer
             bucket.loaded_.store(bucket.owner_.get(), std::memory_order_release);
         } else {
             status = answer.error().status();
+            message = answer.error().error.message;
             bucket.failure_ = std::move(answer.error());
             bucket.reported_ = false;
             bucket.unready_.store(status, std::memory_order_relaxed);
         }
     }
     settled_.notify_all();
+    if (status < 0 && !bucket.health->disabled) {
+        log::warning("{}", message);
+    }
     return status;
 }
 
@@ -145,21 +152,19 @@ void BucketSet::drop(std::size_t index) noexcept {
 }
 
 std::optional<Refusal> BucketSet::first_failure() {
+    std::optional<Refusal> first;
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
         PlanBucket& bucket = buckets_[i];
-        if (bucket.failure_ && !bucket.reported_) {
-            bucket.reported_ = true;
-            return bucket.failure_;
+        const bool is_news = bucket.failure_ && !std::exchange(bucket.reported_, true);
+        if (first || (!bucket.failure_ && !bucket.health->disabled)) {
+            continue;
         }
-        if (bucket.health->disabled) {
-            Refusal refusal = BucketLoader::disabled(wanted_[i]);
-            if (bucket.failure_) {
-                refusal.error.message += ": " + bucket.failure_->error.message;
-            }
-            return refusal;
+        first = bucket.health->disabled && !is_news ? BucketLoader::disabled(wanted_[i]) : bucket.failure_;
+        if (!is_news && bucket.failure_) {
+            first->error.message += ": " + bucket.failure_->error.message;
         }
     }
-    return std::nullopt;
+    return first;
 }
 
 Answer<void> BucketSet::wait(std::chrono::milliseconds timeout) {

@@ -29,7 +29,8 @@ class DeviceDouble final : public device::Device {
     int current = 0;
     mutable std::atomic<int> launches{0};
     mutable std::atomic<std::uint32_t> last_grid{0};
-    int loads = 0;
+    std::atomic<int> loads{0};
+    std::atomic<bool> capturing{false};
     std::optional<Error> load_error;
 
     const device::DeviceInfo& info() const override { return info_; }
@@ -65,7 +66,7 @@ class DeviceDouble final : public device::Device {
     Result<void> record(device::Event, device::Stream) override { return none(); }
     Result<float> elapsed_milliseconds(device::Event, device::Event) override { return none(); }
     Result<void> begin_capture(device::Stream) override { return none(); }
-    Result<bool> is_capturing(device::Stream) const override { return false; }
+    Result<bool> is_capturing(device::Stream) const override { return capturing.load(); }
     Result<Graph> end_capture(device::Stream) override { return none(); }
     Result<void> replay(Graph, device::Stream) override { return none(); }
     Result<void> destroy_graph(Graph) override { return none(); }
