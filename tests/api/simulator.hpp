@@ -46,6 +46,7 @@ class DeviceVector {
     DeviceVector& operator=(const DeviceVector&) = delete;
 
     [[nodiscard]] T* get() const { return static_cast<T*>(pointer_); }
+    [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(T); }
     [[nodiscard]] std::vector<T> read() const {
         std::vector<T> values(count_);
         REQUIRE(driver_.call("hipMemcpy", static_cast<void*>(values.data()),

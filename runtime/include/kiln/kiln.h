@@ -31,7 +31,8 @@
  * handle that the parent made answers KILN_ERROR_ENVIRONMENT (or the neutral value of a function that has no
  * status) and releasing one does nothing. The child opens a service of its own.
  *
- * HIP's last error. What hipPeekAtLastError says after a call of kiln is what it said before.
+ * HIP's last error. kiln leaves none of its own behind. One of the program's that hipPeekAtLastError shows
+ * before a call, it shows after it too, unless a call of the driver inside fails and takes its place.
  */
 #ifndef KILN_KILN_H_
 #define KILN_KILN_H_
