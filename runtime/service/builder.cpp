@@ -160,7 +160,7 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
     };
     if (!jit_) {
         count_miss();
-        return fail(ErrorCode::not_found, Stage::compile,
+        return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("{} is not in the cache, and KILN_JIT=off forbids to compile it",
                                 label(specialisation)));
     }
@@ -349,7 +349,7 @@ void Builder::report_no_cache(const Error& error) {
 
 Result<void> Builder::probe(const operators::Specialisation& specialisation, const Error& error) {
     Result<compile::Compiler*> compiler = this->compiler();
-    if (!compiler) {
+    if (!compiler || !jit_) {  // with jit off nothing was refused by a compiler
         return {};
     }
     if (error.code == ErrorCode::environment) {

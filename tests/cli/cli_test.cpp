@@ -3,11 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 
 #include "run_kiln.hpp"
 
 using kiln::test::run_kiln;
+using kiln::test::Running;
 using kiln::test::TemporaryFolder;
 
 namespace {
@@ -165,26 +167,6 @@ TEST_CASE("LsListsEntriesAndShowFindsThemByKey") {
     CHECK(contains(none.err, "found 0"));
 }
 
-TEST_CASE("DoctorPrintsEverySettingWithItsOrigin") {
-    const auto outcome = run_kiln({"doctor", "--json"}, warm_cache());
-    INFO(outcome.err);
-    CHECK(outcome.exit_code == 0);
-    const auto document = outcome.json();
-    CHECK(document["well"] == true);
-    std::map<std::string, std::string> origins;
-    for (const auto& setting : document["settings"]) {
-        origins[setting["variable"]] = setting["origin"];
-    }
-    CHECK(origins["KILN_CACHE_DIR"] == "environment");
-    CHECK(origins["KILN_DEVICE"] == "environment");
-    CHECK(origins["KILN_JIT"] == "default");
-    for (const char* variable :
-         {"KILN_CACHE_PATH", "KILN_SHAPES_PATH", "KILN_KERNEL_PATH", "KILN_TARGET", "KILN_DISABLE",
-          "KILN_WORKER", "KILN_HIP_LIBRARY", "KILN_TRUSTED_KEYS", "KILN_LOG"}) {
-        CHECK_MESSAGE(origins.contains(variable), variable);
-    }
-}
-
 TEST_CASE("UnknownVariableIsAWarningThatNamesTheNearest") {
     auto environment = warm_cache();
     environment.emplace("KILN_CACHE_DRI", "x");
@@ -301,7 +283,7 @@ TEST_CASE("JitOffMakesAMissAnErrorAndAHitNone") {
     const TemporaryFolder folder;
     const auto missed = run_kiln(with({"warm", "--json"}, kProblem),
                                  {{"KILN_CACHE_DIR", folder.path().string()}, {"KILN_JIT", "off"}});
-    CHECK(missed.exit_code != 0);
+    CHECK(missed.exit_code == 3);  // as where there is no compiler
     CHECK(missed.json()["summary"]["compiled"] == 0);
     CHECK(contains(missed.err, "KILN_JIT"));
 
@@ -313,9 +295,12 @@ TEST_CASE("JitOffMakesAMissAnErrorAndAHitNone") {
 TEST_CASE("InterruptEndsWith130AndLeavesAUsableCache") {
     const TemporaryFolder folder;
     const std::map<std::string, std::string> environment = {{"KILN_CACHE_DIR", folder.path().string()}};
-    const auto interrupted = run_kiln({"warm"}, environment, {.interrupt_after_ms = 150});
+    Running running({"warm"}, environment);
+    CHECK(running.wait_for_err("[1/"));
+    running.send(SIGINT);
+    const auto interrupted = running.wait();
     CHECK(interrupted.exit_code == 130);
-    CHECK(contains(interrupted.err, "interrupted"));
+    CHECK(contains(interrupted.err, "interrupt"));
     const auto after = run_kiln(with({"warm", "--json"}, kProblem), environment);
     INFO(after.err);
     CHECK(after.exit_code == 0);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <sstream>
@@ -26,18 +27,25 @@ std::string contents(const fs::path& path) {
     return text.str();
 }
 
-std::vector<std::string> clean_environment(const std::map<std::string, std::string>& added) {
+bool is_named(const std::string& variable, const std::vector<std::string>& names) {
+    return std::ranges::any_of(names, [&](const auto& name) { return variable.starts_with(name + "="); });
+}
+
+std::vector<std::string> clean_environment(const Variables& added, std::vector<std::string> unset) {
     std::vector<std::string> result;
+    unset.insert(unset.end(), {"XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"});
     for (char** variable = environ; *variable != nullptr; ++variable) {
         const std::string text = *variable;
-        if (added.contains(text.substr(0, text.find('=')))) {
-            continue;
-        }
-        if (!text.starts_with("KILN_") || text.starts_with("KILN_ROCM_PREFIX=")) {
+        if ((!text.starts_with("KILN_") || text.starts_with("KILN_ROCM_PREFIX=")) && !is_named(text, unset)) {
             result.push_back(text);
         }
     }
+    Variables all = {{"XDG_CONFIG_HOME", "/nonexistent/config"}, {"XDG_CONFIG_DIRS", "/nonexistent/config"}};
     for (const auto& [name, value] : added) {
+        all[name] = value;
+    }
+    for (const auto& [name, value] : all) {
+        std::erase_if(result, [&name = name](const auto& text) { return text.starts_with(name + "="); });
         result.push_back(name + "=" + value);
     }
     return result;
@@ -78,31 +86,78 @@ TemporaryFolder::~TemporaryFolder() {
     fs::remove_all(path_, ignored);
 }
 
-Outcome run_kiln(const std::vector<std::string>& arguments,
-                 const std::map<std::string, std::string>& environment, const RunOptions& options) {
-    const TemporaryFolder folder;
+Running::Running(const std::vector<std::string>& arguments, const Variables& environment,
+                 const RunOptions& options) {
     auto words = arguments;
     words.insert(words.begin(), KILN_PROGRAM);
-    auto variables = clean_environment(environment);
+    auto variables = clean_environment(environment, options.unset);
     const auto word_pointers = pointers(words);
     const auto variable_pointers = pointers(variables);
+    const auto out = options.out != nullptr ? fs::path(options.out) : folder_.path() / "out";
+    const auto err = options.err != nullptr ? fs::path(options.err) : folder_.path() / "err";
 
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        redirect(options.out != nullptr ? fs::path(options.out) : folder.path() / "out", STDOUT_FILENO);
-        redirect(options.err != nullptr ? fs::path(options.err) : folder.path() / "err", STDERR_FILENO);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+        redirect(out, STDOUT_FILENO);
+        redirect(err, STDERR_FILENO);
+        if (options.before && !options.before()) {
+            std::_Exit(kNotStarted);
+        }
         ::execve(KILN_PROGRAM, word_pointers.data(), variable_pointers.data());
-        std::_Exit(127);
+        std::_Exit(kNotStarted);
     }
-    if (options.interrupt_after_ms > 0) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(options.interrupt_after_ms));
-        ::kill(child, SIGINT);
+}
+
+Running::~Running() {
+    if (pid_ > 0) {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, &status_, 0);
     }
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(folder.path() / "out"),
-            contents(folder.path() / "err")};
+}
+
+void Running::send(int signal) const {
+    if (pid_ > 0) {
+        ::kill(pid_, signal);
+    }
+}
+
+std::string Running::err() const {
+    return contents(folder_.path() / "err");
+}
+
+bool Running::ended() {
+    if (pid_ > 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_) {
+        pid_ = -1;
+    }
+    return pid_ < 0;
+}
+
+bool Running::wait_for_err(const std::string& text) {
+    while (true) {
+        const bool is_last_look = ended();
+        if (err().find(text) != std::string::npos) {
+            return true;
+        }
+        if (is_last_look) {
+            return false;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+Outcome Running::wait() {
+    if (pid_ > 0) {
+        REQUIRE(::waitpid(pid_, &status_, 0) == pid_);
+        pid_ = -1;
+    }
+    return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_),
+            contents(folder_.path() / "out"), err()};
+}
+
+Outcome run_kiln(const std::vector<std::string>& arguments, const Variables& environment,
+                 const RunOptions& options) {
+    return Running(arguments, environment, options).wait();
 }
 
 }  // namespace kiln::test

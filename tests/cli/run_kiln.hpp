@@ -1,7 +1,10 @@
 // Runs the real program and collects what it says.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,7 +14,7 @@
 namespace kiln::test {
 
 struct Outcome {
-    int exit_code = -1;
+    int exit_code = -1;  // 128 + N when signal N ended it
     std::string out;
     std::string err;
 
@@ -32,15 +35,43 @@ class TemporaryFolder {
     std::filesystem::path path_;
 };
 
+using Variables = std::map<std::string, std::string>;
+
 struct RunOptions {
-    int interrupt_after_ms = 0;  // SIGINT then, if it still runs; 0: never
-    const char* out = nullptr;   // written to this file instead of collected
+    const char* out = nullptr;  // written to this file instead of collected
     const char* err = nullptr;
+    std::vector<std::string> unset = {};  // variables that the program does not get
+    // In the child before the program: false ends it there with kNotStarted.
+    std::function<bool()> before = {};
+};
+inline constexpr int kNotStarted = 126;
+
+// One run of the program. Its environment is the test's own without any KILN_* but KILN_ROCM_PREFIX and
+// without tables of the machine's, then `environment`.
+class Running {
+  public:
+    Running(const std::vector<std::string>& arguments, const Variables& environment,
+            const RunOptions& options = {});
+    ~Running();  // ended, if it still runs
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    void send(int signal) const;
+    // What it wrote to stderr so far.
+    [[nodiscard]] std::string err() const;
+    // False when `text` did not appear on stderr before the program ended.
+    [[nodiscard]] bool wait_for_err(const std::string& text);
+    [[nodiscard]] bool ended();
+    [[nodiscard]] Outcome wait();
+
+  private:
+    TemporaryFolder folder_;
+    pid_t pid_ = -1;  // -1 once collected
+    int status_ = 0;
 };
 
-// The environment is the test's own without any KILN_* but KILN_ROCM_PREFIX, then `environment`.
-[[nodiscard]] Outcome run_kiln(const std::vector<std::string>& arguments,
-                               const std::map<std::string, std::string>& environment,
+[[nodiscard]] Outcome run_kiln(const std::vector<std::string>& arguments, const Variables& environment,
                                const RunOptions& options = {});
 
 }  // namespace kiln::test

@@ -194,7 +194,7 @@ TEST_CASE_FIXTURE(Story, "life story: KILN_JIT=off turns a miss into a named err
     overrides.jit = "off";
     const auto artifact = obtain(statistics);
     REQUIRE(!artifact);
-    CHECK(artifact.error().code == kiln::ErrorCode::not_found);
+    CHECK(artifact.error().code == kiln::ErrorCode::environment);
     CHECK(artifact.error().message.find("kiln_linear_n16_k128_m16") != std::string::npos);
     CHECK(artifact.error().message.find("KILN_JIT=off") != std::string::npos);
     CHECK_COUNTS(statistics, 0u, 1u, 0u);

@@ -6,14 +6,18 @@
 
 namespace kiln::cli {
 
-Result<service::Settings> read_settings(const CommonOptions& common, service::Overrides overrides) {
+service::Overrides overrides_of(const CommonOptions& common, service::Overrides overrides) {
     if (!common.device.empty()) {
         overrides.device = common.device;
     }
     if (!common.cache_dir.empty()) {
         overrides.cache_dir = common.cache_dir;
     }
-    return service::read_settings(overrides, service::process_environment());
+    return overrides;
+}
+
+Result<service::Settings> read_settings(const CommonOptions& common, service::Overrides overrides) {
+    return service::read_settings(overrides_of(common, std::move(overrides)), service::process_environment());
 }
 
 Result<std::unique_ptr<service::Service>> open_service(const CommonOptions& common,

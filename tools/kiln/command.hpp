@@ -47,6 +47,9 @@ void add_show(CLI::App& app, Invocation& invocation);
 void add_ls(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 
+// What the common options say in place of the environment.
+[[nodiscard]] service::Overrides overrides_of(const CommonOptions& common, service::Overrides overrides = {});
+
 // What the common options and the environment say; `overrides` carries what the command adds.
 [[nodiscard]] Result<service::Settings> read_settings(const CommonOptions& common,
                                                       service::Overrides overrides = {});

@@ -1,109 +1,106 @@
-// kiln doctor: what kiln finds on this machine, every setting with its origin, and whether a kernel can be
-// built.
+// kiln doctor: what kiln finds on this machine, what it has to do without and why, and every setting with its
+// origin.
+
+#include <algorithm>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tools/kiln/command.hpp"
+#include "tools/kiln/diagnosis.hpp"
 #include "tools/kiln/output.hpp"
 
 namespace kiln::cli {
 namespace {
 
-struct Finding {
-    std::string what;
-    std::string where;
-    bool well = true;
-};
-
-void look_at_compiler(service::Service& service, std::vector<Finding>& findings) {
-    const auto compiler = service.builder().compiler();
-    if (!compiler) {
-        findings.push_back({"compiler", compiler.error().message, false});
-        return;
+Json describe(const Finding& finding) {
+    Json object = {{"verdict", to_text(finding.verdict)}, {"what", finding.what}, {"found", finding.found}};
+    if (!finding.expected.empty()) {
+        object["expected"] = finding.expected;
     }
-    for (const auto& finding : (*compiler)->findings()) {
-        findings.push_back({finding.what, finding.where});
+    if (!finding.advice.empty()) {
+        object["advice"] = finding.advice;
     }
-    const auto identity = (*compiler)->identity();
-    findings.push_back(identity ? Finding{"compiler identity", identity->document}
-                                : Finding{"compiler identity", identity.error().message, false});
-    const auto& target = service.settings().target.text();
-    // A whole round trip, since a compiler that is there may still not know the target.
-    const auto probed = (*compiler)->probe(target);
-    findings.push_back(probed ? Finding{"compiles for " + target, "yes"}
-                              : Finding{"compiles for " + target, probed.error().message, false});
+    return object;
 }
 
-void look_at_devices(service::Service& service, std::vector<Finding>& findings) {
-    const auto devices = service.devices();
-    if (!devices) {
-        findings.push_back({"devices", devices.error().message, false});
-        return;
+Json describe(const service::Setting& setting) {
+    return {{"variable", setting.variable},
+            {"value", setting.value},
+            {"origin", service::to_text(setting.origin)},
+            {"what", setting.what}};
+}
+
+void print_finding(const Finding& finding) {
+    const char* mark = finding.verdict == Verdict::ok ? "ok" : finding.verdict == Verdict::note ? "--" : "!!";
+    print("  {} {}: {}\n", mark, finding.what, finding.found);
+    if (!finding.expected.empty()) {
+        print("       expected: {}\n", finding.expected);
     }
-    for (const auto& device : *devices) {
-        const auto& info = device->info();
-        findings.push_back(
-            {fmt::format("device {}", info.ordinal),
-             fmt::format("{}, {}, {} compute units, {}{}", info.name, info.target, info.num_compute_units,
-                         short_bytes(info.memory_bytes), info.simulated ? ", simulated" : "")});
+    if (!finding.advice.empty()) {
+        print("       to do: {}\n", finding.advice);
     }
+}
+
+void print_report(const Findings& findings, const service::Settings& settings) {
+    for (const auto& finding : findings) {
+        print_finding(finding);
+    }
+    print("\n");
+    TextTable table({"variable", "value", "origin", "what"});
+    for (const auto& setting : settings.listed) {
+        table.add({setting.variable, setting.value.empty() ? "(unset)" : setting.value,
+                   std::string(service::to_text(setting.origin)), setting.what});
+    }
+    table.print();
 }
 
 ExitCode doctor(const CommonOptions& common) {
-    auto opened = open_service(common);
-    if (!opened) {
-        return report(opened.error(), common);
+    Findings findings;
+    const auto settings = diagnose_settings(overrides_of(common), findings);
+    if (!settings) {
+        return report(settings.error(), common);
     }
-    auto& service = **opened;
-    std::vector<Finding> findings;
-    const auto* store = service.builder().store();
-    findings.push_back(store != nullptr
-                           ? Finding{"cache", store->folder().string()}
-                           : Finding{"cache",
-                                     fmt::format("{} can not be used: kiln keeps what it compiles in memory",
-                                                 service.settings().cache_dir.string()),
-                                     false});
-    look_at_compiler(service, findings);
-    look_at_devices(service, findings);
+    log::set_level(settings->log_level);
+    diagnose_tables(*settings, findings);
+    diagnose_cache(*settings, findings);
+    diagnose_compiler(*settings, findings);
+    diagnose_devices(*settings, findings);
 
-    bool well = true;
-    Json found = Json::array();
-    Json settings = Json::array();
+    auto code = ExitCode::ok;
     for (const auto& finding : findings) {
-        well = well && finding.well;
-        found.push_back({{"what", finding.what}, {"where", finding.where}, {"well", finding.well}});
-    }
-    for (const auto& setting : service.settings().listed) {
-        settings.push_back({{"variable", setting.variable},
-                            {"value", setting.value},
-                            {"origin", service::to_text(setting.origin)},
-                            {"what", setting.what}});
+        if (finding.verdict == Verdict::wrong) {
+            // What does not work here is the machine's fault, whichever check found it; but a file or a
+            // variable that can not be meant is its author's.
+            code = std::max(
+                code, finding.code == ErrorCode::bad_input ? ExitCode::bad_input : ExitCode::environment);
+        }
     }
     if (common.json) {
-        print_json({{"well", well},
-                    {"findings", found},
-                    {"settings", settings},
-                    {"warnings", service.settings().warnings}});
-    } else {
+        Json found = Json::array();
         for (const auto& finding : findings) {
-            print("{} {}: {}\n", finding.well ? "  ok " : "  !! ", finding.what, finding.where);
+            found.push_back(describe(finding));
         }
-        print("\n");
-        TextTable table({"variable", "value", "origin", "what"});
-        for (const auto& setting : service.settings().listed) {
-            table.add({setting.variable, setting.value.empty() ? "(unset)" : setting.value,
-                       std::string(service::to_text(setting.origin)), setting.what});
+        Json listed = Json::array();
+        for (const auto& setting : settings->listed) {
+            listed.push_back(describe(setting));
         }
-        table.print();
+        print_json({{"well", code == ExitCode::ok}, {"findings", found}, {"settings", listed}});
+    } else {
+        print_report(findings, *settings);
     }
-    return well ? ExitCode::ok : ExitCode::environment;
+    return code;
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
-    auto* command = app.add_subcommand("doctor", "say what kiln finds on this machine, and every setting");
+    auto* command = app.add_subcommand(
+        "doctor", "say what kiln finds on this machine, what it does without and why, and every setting");
+    command->footer(
+        "Each finding is ok, a note (--) or wrong (!!), with what was expected and what to do.\n"
+        "Exit codes: 0 nothing is wrong; 2 a variable or a table is malformed; 3 the machine lacks "
+        "something.");
     command->callback(
         [&invocation] { invocation.run = [&invocation] { return doctor(invocation.common); }; });
 }

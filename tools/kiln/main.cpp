@@ -1,6 +1,5 @@
 // kiln: warms, checks, explains and shows specialised kernels.
 
-#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -12,19 +11,12 @@
 
 #include "kiln/kiln.h"
 #include "tools/kiln/command.hpp"
+#include "tools/kiln/interrupt.hpp"
 #include "tools/kiln/output.hpp"
 
 namespace {
 
 using kiln::cli::ExitCode;
-
-// The store is consistent at every instant and the workers end when their input does, so there is nothing to
-// clean up.
-extern "C" void on_interrupt(int) {
-    constexpr char kMessage[] = "\nkiln: interrupted\n";
-    [[maybe_unused]] const auto ignored = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
-    _exit(static_cast<int>(ExitCode::interrupted));
-}
 
 constexpr const char* kFooter =
     "A problem is OPERATOR key=value ..., for example: linear n=4608 k=4096\n"
@@ -50,8 +42,7 @@ bool wants_json(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::signal(SIGINT, on_interrupt);
-    std::signal(SIGTERM, on_interrupt);
+    kiln::cli::catch_interrupts();
     // A reader that went away (kiln ls | head) ends the program by a failed write, not by a signal in the
     // middle of a put.
     std::signal(SIGPIPE, SIG_IGN);
