@@ -281,6 +281,32 @@ TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAFolderForTemporaryFilesThatIsNotThere"
     expect(examine(3), "temporary files", "wrong", (folder.path() / "none").string());
 }
 
+TEST_CASE_FIXTURE(Doctor, "DoctorSaysWhichHipLibraryWasChosenAndWhyNotAnother") {
+    set("KILN_DEVICE", "auto");
+    const auto document = examine(0);
+    if (findings(document, "HIP library", "note").empty()) {
+        MESSAGE("skipped: this machine has an AMD GPU");
+        return;
+    }
+    CHECK(contains(findings(document, "HIP library", "note")[0]["found"], "/dev/kfd"));
+    expect(document, "HIP library", "ok", "libamdhip64.so.7");
+}
+
+TEST_CASE_FIXTURE(Doctor, "DoctorNamesTheCopyOfHipThatTheProcessHolds") {
+    // Preloaded, as a host of kiln may bring it; under a sanitizer that takes its runtime along.
+    set("LD_PRELOAD", KILN_SIMULATOR);
+    if (run_kiln({"--version"}, environment).exit_code != 0) {
+        MESSAGE("skipped: nothing can be preloaded into this build");
+        return;
+    }
+    set("KILN_DEVICE", "auto");
+    const auto document = examine(0);
+    const auto notes = findings(document, "HIP library", "note");
+    REQUIRE_FALSE(notes.empty());
+    CHECK(contains(notes[0]["found"], KILN_SIMULATOR));
+    expect(document, "HIP library", "ok", KILN_SIMULATOR);
+}
+
 TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAHipLibraryThatCanNotBeLoaded") {
     set("KILN_HIP_LIBRARY", (folder.path() / "libamdhip64.so.7").string());
     set("KILN_DEVICE", "hip");

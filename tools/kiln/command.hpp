@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "runtime/operators/decline.hpp"
 #include "runtime/service/service.hpp"
+#include "tools/kiln/interrupt.hpp"
 
 namespace kiln::cli {
 
@@ -35,6 +36,8 @@ struct Invocation {
     CommonOptions common;
     ExitCode exit_code = ExitCode::ok;
     std::function<ExitCode()> run;  // set by the command that the command line chose
+    // Of a command that keeps what it has when it is interrupted; lives until its output has arrived.
+    std::unique_ptr<Grace> grace;
 };
 
 // Each adds one command, with its options, to the program. `invocation` outlives the parse and the run.

@@ -9,7 +9,18 @@
 namespace kiln::cli {
 
 void diagnose_devices(const service::Settings& settings, Findings& findings) {
+    const auto report = device::report_drivers(settings.driver);
     const auto devices = device::open_devices(settings.driver);
+    for (const auto& held : report.held) {
+        findings.push_back(
+            {Verdict::note, "HIP library", fmt::format("{}: this process holds it already", held), "", ""});
+    }
+    for (const auto& step : report.steps) {
+        findings.push_back({Verdict::note, "HIP library", step, "", ""});
+    }
+    if (!report.chosen.empty()) {
+        findings.push_back({Verdict::ok, "HIP library", report.chosen, "", ""});
+    }
     if (!devices) {
         findings.push_back({Verdict::wrong, "devices", devices.error().message,
                             "a HIP library with a device, or the simulator of this installation",

@@ -22,24 +22,41 @@ constexpr char kOver = 'o';
 std::atomic<int> g_request_pipe{-1};
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
 
-void say(std::string_view message) {
-    [[maybe_unused]] const auto ignored = ::write(STDERR_FILENO, message.data(), message.size());
+enum class Output { text, json, begun };
+std::atomic<Output> g_output{Output::text};
+static_assert(std::atomic<Output>::is_always_lock_free, "used in a signal handler");
+
+void say(int fd, std::string_view message) {
+    [[maybe_unused]] const auto ignored = ::write(fd, message.data(), message.size());
 }
 
 extern "C" void on_interrupt(int) {
     const int error = errno;
-    const int pipe = g_request_pipe.exchange(-1);
-    if (pipe < 0 || ::write(pipe, &kRequest, 1) != 1) {
-        say("\nkiln: interrupted\n");
-        ::_exit(static_cast<int>(ExitCode::interrupted));
+    if (const int pipe = g_request_pipe.exchange(-1); pipe >= 0 && ::write(pipe, &kRequest, 1) == 1) {
+        say(STDERR_FILENO, "\nkiln: stopping; interrupt once more to end at once\n");
+        errno = error;
+        return;
     }
-    say("\nkiln: stopping; interrupt once more to end at once\n");
-    errno = error;
+    const Output output = g_output.exchange(Output::text);
+    if (output == Output::begun) {
+        errno = error;
+        return;
+    }
+    say(STDERR_FILENO, "\nkiln: interrupted\n");
+    if (output == Output::json) {
+        say(STDOUT_FILENO, "{\"error\": {\"message\": \"interrupted\"}, \"interrupted\": true}\n");
+    }
+    ::_exit(static_cast<int>(ExitCode::interrupted));
 }
 
 }  // namespace
 
-void catch_interrupts() {
+void let_output_arrive() {
+    g_output = Output::begun;
+}
+
+void catch_interrupts(bool json) {
+    g_output = json ? Output::json : Output::text;
     struct sigaction action {};
     action.sa_handler = on_interrupt;
     action.sa_flags = SA_RESTART;

@@ -1,7 +1,8 @@
 // SIGINT (Ctrl-C) and SIGTERM.
 //
 // By default either ends the program at once, with exit code 130: the store is consistent at every instant,
-// and compile workers end when this process does. A command that has results to keep asks for a grace.
+// and compile workers end when this process does. With --json, a document that says so is printed. A command
+// that has results to keep asks for a grace.
 #pragma once
 
 #include <atomic>
@@ -11,9 +12,12 @@
 namespace kiln::cli {
 
 // To be called once, before anything else runs.
-void catch_interrupts();
+void catch_interrupts(bool json);
 
-// While one lives, the first signal is a request: `stop` becomes true, and `on_request` is called once, on a
+// To be called before the command's one document is printed: a first signal from here on lets it arrive.
+void let_output_arrive();
+
+// While one lives, the first signal is a request: stop() becomes true, and `on_request` is called once, on a
 // thread of its own. The command then ends what it does, prints what it has, and returns
 // ExitCode::interrupted. A second signal ends the program at once. At most one lives at a time.
 class Grace {

@@ -23,6 +23,11 @@ constexpr const char* kFooter =
     "Exit codes: 0 all well; 1 something failed its check; 2 bad usage or bad input;\n"
     "3 the environment lacks something (kiln doctor says what); 130 interrupted";
 
+// Of a command's own help, which stands alone.
+constexpr const char* kCommonOptions =
+    "\nOf every command: --json (one JSON document on stdout and nothing else there, errors too),\n"
+    "--device auto|hip|sim (KILN_DEVICE), --cache-dir FOLDER (KILN_CACHE_DIR)";
+
 // A result that did not arrive is no result; but a reader that has seen enough (kiln ls | head) is content.
 ExitCode finish(ExitCode code) {
     errno = 0;
@@ -42,7 +47,7 @@ bool wants_json(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    kiln::cli::catch_interrupts();
+    kiln::cli::catch_interrupts(wants_json(argc, argv));
     // A reader that went away (kiln ls | head) ends the program by a failed write, not by a signal in the
     // middle of a put.
     std::signal(SIGPIPE, SIG_IGN);
@@ -70,6 +75,10 @@ int main(int argc, char** argv) {
     kiln::cli::add_ls(app, invocation);
     kiln::cli::add_doctor(app, invocation);
 
+    for (auto* command : app.get_subcommands({})) {
+        command->footer(command->get_footer() + kCommonOptions);
+    }
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -92,7 +101,9 @@ int main(int argc, char** argv) {
     try {
         return static_cast<int>(finish(invocation.run()));
     } catch (const std::exception& error) {
-        kiln::cli::print_diagnostic(fmt::format("unexpected: {}", error.what()));
-        return static_cast<int>(ExitCode::check_failed);
+        const auto code = kiln::cli::report(
+            {kiln::ErrorCode::internal, kiln::Stage::configure, fmt::format("unexpected: {}", error.what())},
+            invocation.common);
+        return static_cast<int>(finish(code));
     }
 }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/kiln/interrupt.hpp"
+
 namespace kiln::cli {
 namespace {
 
@@ -24,6 +26,7 @@ void print_to_stderr(const std::string& text) {
 }  // namespace
 
 void print_json(const Json& document) {
+    let_output_arrive();
     // Text that is not UTF-8 (a path, say) must not lose the document.
     print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }

@@ -117,15 +117,18 @@ std::vector<Subject> select_problems(const service::Service& service,
     return subjects;
 }
 
-// Runs every M of one problem and appends a case for each.
+// Runs every M of one problem and appends a case for each, up to where a stop is asked for.
 void verify_problem(service::Service& service, const Subject& subject, const TrialOptions& options,
-                    ProgressBar& progress, std::vector<Case>& cases) {
+                    const Grace& grace, ProgressBar& progress, std::vector<Case>& cases) {
     const Case blank{subject.op, subject.problem, 0, {}, {}, {}, {}, {}};
     const auto refuse = [&](operators::Refusal refusal) {
         cases.push_back(blank);
         cases.back().refusal = std::move(refusal);
     };
     const auto plan = service.prepare(options.ordinal, *subject.op, subject.problem);
+    if (grace.requested()) {
+        return;  // what the stop itself ended has not failed
+    }
     if (!plan) {
         return refuse(plan.error());
     }
@@ -133,7 +136,7 @@ void verify_problem(service::Service& service, const Subject& subject, const Tri
     const auto label =
         fmt::format("{} {}", subject.op->name(), operators::format_problem(*subject.op, subject.problem));
     std::unique_ptr<service::Trial> trial;
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t i = 0; i < values.size() && !grace.requested(); ++i) {
         progress.step(i, values.size(), fmt::format("{} M={}", label, values[i]));
         auto one = blank;
         one.m = values[i];
@@ -241,6 +244,7 @@ struct Run {
     const device::DeviceInfo& device;
     std::vector<Case> cases;
     std::uint64_t compiled = 0;
+    bool interrupted = false;
 };
 
 void print_json_document(const Run& run, const Tally& tally, const TrialOptions& options) {
@@ -257,6 +261,7 @@ void print_json_document(const Run& run, const Tally& tally, const TrialOptions&
          {"device",
           {{"name", run.device.name}, {"target", run.device.target}, {"simulated", run.device.simulated}}},
          {"seed", options.seed},
+         {"interrupted", run.interrupted},
          {"cases", listed}});
 }
 
@@ -264,8 +269,8 @@ void print_text(const Run& run, const Tally& tally, const TrialOptions& options)
     print("device {}: {}, {}; inputs from seed {}\n\n", options.ordinal, run.device.name, run.device.target,
           options.seed);
     print_table(run.cases, run.device.simulated);
-    print("\npassed {}, failed {}, declined {}; compiled {}\n", tally.passed, tally.failed, tally.declined,
-          run.compiled);
+    print("\n{}passed {}, failed {}, declined {}; compiled {}\n", run.interrupted ? "interrupted: " : "",
+          tally.passed, tally.failed, tally.declined, run.compiled);
 }
 
 // What could not be run at all says why by its code; a run that checked nothing has not passed.
@@ -279,7 +284,8 @@ ExitCode exit_code_of(const std::vector<Case>& cases, const Tally& tally) {
     return code;
 }
 
-ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
+ExitCode verify(const VerifyOptions& options, Invocation& invocation) {
+    const auto& common = invocation.common;
     const auto words = split_words(options.words);
     if (!words) {
         return report(words.error(), common);
@@ -292,7 +298,9 @@ ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
     if (!opened) {
         return report(opened.error(), common);
     }
-    auto& service = **opened;
+    // Shared with the grace, which lives longer than this function.
+    const std::shared_ptr<service::Service> shared = std::move(*opened);
+    auto& service = *shared;
     const auto device = service.device(trials->ordinal);
     if (!device) {
         return report(device.error(), common);
@@ -317,14 +325,18 @@ ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
             common);
     }
 
+    // A compile under way is ended; a case on the device is waited for.
+    invocation.grace = std::make_unique<Grace>([shared] { shared->builder().stop(); });
     std::vector<Case> cases;
     {
         ProgressBar progress(common.json);
         for (const auto& subject : subjects) {
-            verify_problem(service, subject, *trials, progress, cases);
+            if (!invocation.grace->requested()) {
+                verify_problem(service, subject, *trials, *invocation.grace, progress, cases);
+            }
         }
     }
-    const Run run = {info, std::move(cases), service.statistics().compiles};
+    const Run run = {info, std::move(cases), service.statistics().compiles, invocation.grace->requested()};
     const auto tally = count(run.cases);
     print_complaints(run.cases);
     if (common.json) {
@@ -332,7 +344,7 @@ ExitCode verify(const VerifyOptions& options, const CommonOptions& common) {
     } else {
         print_text(run, tally, *trials);
     }
-    return exit_code_of(run.cases, tally);
+    return run.interrupted ? ExitCode::interrupted : exit_code_of(run.cases, tally);
 }
 
 }  // namespace
@@ -351,7 +363,7 @@ void add_verify(CLI::App& app, Invocation& invocation) {
     command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
     command->add_option("--ordinal", options->ordinal, "which device")->capture_default_str();
     command->callback([&invocation, options] {
-        invocation.run = [&invocation, options] { return verify(*options, invocation.common); };
+        invocation.run = [&invocation, options] { return verify(*options, invocation); };
     });
 }
 

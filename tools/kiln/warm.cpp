@@ -1,6 +1,7 @@
-// kiln warm: compiles what the tables name into the cache, on all cores.
+// kiln warm: compiles what the tables name into the cache, on all cores; or says what it would compile.
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -15,6 +16,9 @@ namespace {
 struct WarmOptions {
     std::vector<std::string> words;
     std::string target;
+    std::string jobs;
+    bool dry_run = false;
+    bool check = false;
 };
 
 std::string describe(const operators::Specialisation& specialisation) {
@@ -23,12 +27,17 @@ std::string describe(const operators::Specialisation& specialisation) {
                        specialisation.bucket.max_m, specialisation.target.text());
 }
 
+Json describe_wanted(const operators::Specialisation& specialisation) {
+    return {{"operator", specialisation.op->name()},  {"problem", to_json(specialisation.problem)},
+            {"max_m", specialisation.bucket.max_m},   {"template", specialisation.bucket.template_id},
+            {"target", specialisation.target.text()}, {"kernel", specialisation.kernel_name}};
+}
+
 Json describe_item(const service::WarmItem& item) {
-    const auto& specialisation = item.specialisation;
-    Json object = {{"operator", specialisation.op->name()},  {"problem", to_json(specialisation.problem)},
-                   {"max_m", specialisation.bucket.max_m},   {"template", specialisation.bucket.template_id},
-                   {"target", specialisation.target.text()}, {"kernel", specialisation.kernel_name}};
-    if (item.error) {
+    auto object = describe_wanted(item.specialisation);
+    if (item.skipped) {
+        object["skipped"] = true;
+    } else if (item.error) {
         object["error"] = to_json(*item.error);
     } else {
         object["source"] = service::to_text(item.source);
@@ -36,6 +45,18 @@ Json describe_item(const service::WarmItem& item) {
         object["key"] = item.key_digest;
     }
     return object;
+}
+
+// 0: as many as there are cores.
+Result<unsigned> parse_jobs(const std::string& text) {
+    if (text.empty()) {
+        return 0u;
+    }
+    const auto jobs = parse_number("--jobs", text, 1);
+    if (!jobs) {
+        return tl::unexpected(jobs.error());
+    }
+    return static_cast<unsigned>(std::min<std::int64_t>(*jobs, std::numeric_limits<std::uint16_t>::max()));
 }
 
 // Specialisations that any of the filters selects, each once.
@@ -68,7 +89,7 @@ std::size_t count_lost(const service::WarmSummary& summary, service::Service& se
         return summary.compiled;
     }
     return static_cast<std::size_t>(std::ranges::count_if(summary.items, [&](const service::WarmItem& item) {
-        if (item.error || item.source != service::ArtifactSource::compiled) {
+        if (item.error || item.skipped || item.source != service::ArtifactSource::compiled) {
             return false;
         }
         const auto found = service.builder().find(item.specialisation);
@@ -76,47 +97,35 @@ std::size_t count_lost(const service::WarmSummary& summary, service::Service& se
     }));
 }
 
-void print_summary(const service::WarmSummary& summary, service::Service& service) {
+std::string place_of(service::Service& service) {
     const auto* store = service.builder().store();
-    const auto where = store != nullptr ? store->folder().string() : "no cache folder";
-    if (summary.compiled == 0 && summary.failed == 0) {
+    return store != nullptr ? store->folder().string() : "no cache folder";
+}
+
+void print_summary(const service::WarmSummary& summary, service::Service& service) {
+    const auto skipped = summary.skipped > 0 ? fmt::format(", left {} undone", summary.skipped) : "";
+    if (summary.compiled == 0 && summary.failed == 0 && summary.skipped == 0) {
         print("nothing to compile: all {} specialisations were in the cache, {:.2f} s ({})\n", summary.hits,
-              summary.seconds, where);
+              summary.seconds, place_of(service));
     } else {
-        print("compiled {}, found {} in the cache, failed {}, {:.2f} s ({})\n", summary.compiled,
-              summary.hits, summary.failed, summary.seconds, where);
+        print("compiled {}, found {} in the cache, failed {}{}, {:.2f} s ({})\n", summary.compiled,
+              summary.hits, summary.failed, skipped, summary.seconds, place_of(service));
     }
 }
 
-ExitCode warm(const WarmOptions& options, const CommonOptions& common) {
-    const auto words = split_words(options.words);
-    if (!words) {
-        return report(words.error(), common);
-    }
-    auto opened = open_service(common, overrides_for(*words));
-    if (!opened) {
-        return report(opened.error(), common);
-    }
-    auto& service = **opened;
-    const auto filters = make_filters(*words, options.target);
-    if (!filters) {
-        return report(filters.error(), common);
-    }
-    const auto selected = select(service, *filters, options);
-    if (!selected) {
-        return report(selected.error(), common);
-    }
-
+ExitCode compile_all(service::Service& service, const std::vector<operators::Specialisation>& selected,
+                     unsigned jobs, const CommonOptions& common, Grace& grace) {
     service::WarmSummary summary;
     {
         ProgressBar progress(common.json);
-        summary =
-            service.warm(*selected, {.progress = [&](std::size_t done, std::size_t total, const auto& item) {
-                progress.step(done, total,
-                              fmt::format("{}: {}", describe(item.specialisation),
-                                          item.error ? "failed" : service::to_text(item.source)));
-            }});
+        const auto step = [&](std::size_t done, std::size_t total, const service::WarmItem& item) {
+            progress.step(done, total,
+                          fmt::format("{}: {}", describe(item.specialisation),
+                                      item.error ? "failed" : service::to_text(item.source)));
+        };
+        summary = service.warm(selected, {.jobs = jobs, .stop = &grace.stop(), .progress = step});
     }
+    const bool interrupted = grace.requested();
 
     auto exit_code = ExitCode::ok;
     for (const auto& item : summary.items) {
@@ -140,13 +149,82 @@ ExitCode warm(const WarmOptions& options, const CommonOptions& common) {
                      {{"compiled", summary.compiled},
                       {"hits", summary.hits},
                       {"failed", summary.failed},
+                      {"skipped", summary.skipped},
                       {"lost", lost},
                       {"seconds", summary.seconds}}},
+                    {"interrupted", interrupted},
                     {"items", items}});
     } else {
         print_summary(summary, service);
     }
-    return exit_code;
+    return interrupted ? ExitCode::interrupted : exit_code;
+}
+
+// Says what compile_all() would do. With --check, 1 when it would compile anything.
+ExitCode look_only(service::Service& service, const std::vector<operators::Specialisation>& selected,
+                   bool check, const CommonOptions& common) {
+    const auto checks = service.check_warm(selected);
+    const auto hits = std::ranges::count_if(checks, &service::WarmCheck::cached);
+    const auto missing = static_cast<std::ptrdiff_t>(selected.size()) - hits;
+    Json items = Json::array();
+    for (std::size_t i = 0; i < selected.size(); ++i) {
+        auto item = describe_wanted(selected[i]);
+        if (checks[i].cached) {
+            item["source"] = service::to_text(service::ArtifactSource::cache);
+        } else {
+            item["missing"] = true;
+        }
+        if (checks[i].error) {
+            item["error"] = to_json(*checks[i].error);
+            print_diagnostic(fmt::format("{}: {}", describe(selected[i]), checks[i].error->message));
+        }
+        items.push_back(std::move(item));
+        if (!common.json) {
+            print("{}  {}\n", checks[i].cached ? "in the cache" : "to compile  ", describe(selected[i]));
+        }
+    }
+    if (common.json) {
+        print_json({{"summary",
+                     {{"compiled", 0}, {"hits", hits}, {"failed", 0}, {"missing", missing}, {"seconds", 0}}},
+                    {"dry_run", true},
+                    {"items", items}});
+    } else {
+        print("{} to compile, {} in the cache ({})\n", missing, hits, place_of(service));
+    }
+    return check && missing > 0 ? ExitCode::check_failed : ExitCode::ok;
+}
+
+ExitCode warm(const WarmOptions& options, Invocation& invocation) {
+    const auto& common = invocation.common;
+    const auto words = split_words(options.words);
+    if (!words) {
+        return report(words.error(), common);
+    }
+    const auto jobs = parse_jobs(options.jobs);
+    if (!jobs) {
+        return report(jobs.error(), common);
+    }
+    auto overrides = overrides_for(*words);
+    overrides.workers = *jobs;
+    auto opened = open_service(common, overrides);
+    if (!opened) {
+        return report(opened.error(), common);
+    }
+    auto& service = **opened;
+    const auto filters = make_filters(*words, options.target);
+    if (!filters) {
+        return report(filters.error(), common);
+    }
+    const auto selected = select(service, *filters, options);
+    if (!selected) {
+        return report(selected.error(), common);
+    }
+    if (options.dry_run || options.check) {
+        return look_only(service, *selected, options.check, common);
+    }
+    // Service::warm looks at the flag.
+    invocation.grace = std::make_unique<Grace>([] {});
+    return compile_all(service, *selected, *jobs, common, *invocation.grace);
 }
 
 }  // namespace
@@ -157,8 +235,23 @@ void add_warm(CLI::App& app, Invocation& invocation) {
     command->add_option("what", options->words,
                         "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
     command->add_option("--target", options->target, "only rows that serve this target, gfx950:xnack- say");
+    command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
+    command->add_flag("--dry-run", options->dry_run, "compile nothing, list what would be compiled");
+    command->add_flag("--check", options->check,
+                      "compile nothing, and end with 1 if anything would be: a gate for deployments");
+    command->footer(
+        "A problem is OPERATOR key=value ..., for example: linear n=4608 k=4096\n"
+        "--check asks for what a service here would use: with a compiler, entries of this very compiler; "
+        "without\n"
+        "one, entries of any.\n"
+        "Interrupted (Ctrl-C), it keeps what is compiled and says what it did; a second time ends it at "
+        "once.\n"
+        "Exit codes: 0 all is in the cache; 1 a compile failed, or --check found something missing;\n"
+        "2 bad usage, or a table or variable that is malformed; 3 no compiler, or no cache that can be "
+        "written;\n"
+        "130 interrupted.");
     command->callback([&invocation, options] {
-        invocation.run = [&invocation, options] { return warm(*options, invocation.common); };
+        invocation.run = [&invocation, options] { return warm(*options, invocation); };
     });
 }
 
