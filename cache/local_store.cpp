@@ -35,7 +35,7 @@ constexpr std::uint64_t kEvictTo = 7, kEvictOf = 8;
 constexpr std::uint64_t kShareOfRoom = 64;
 constexpr std::uint64_t kGroups = 256;
 // Somebody may remove a folder as often as we make it.
-constexpr int kPutAttempts = 8;
+constexpr int kAttempts = 16;
 
 void sync_folder(const fs::path& folder) {
     const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -47,23 +47,28 @@ void sync_folder(const fs::path& folder) {
 // Makes the folder and its parents, private, and their names durable: an entry is only as durable as the path
 // to it.
 Result<void> make_folder(const fs::path& folder) {
-    if (::mkdir(folder.c_str(), 0700) == 0) {
-        sync_folder(folder.parent_path());
-        return {};
-    }
-    if (errno == ENOENT && folder.has_relative_path()) {
-        if (auto parent = make_folder(folder.parent_path()); !parent) {
-            return parent;
-        }
+    int error = 0;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
         if (::mkdir(folder.c_str(), 0700) == 0) {
             sync_folder(folder.parent_path());
             return {};
         }
-    }
-    const int error = errno;
-    struct stat info {};
-    if (error == EEXIST && ::stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-        return {};
+        error = errno;
+        if (error == ENOENT && folder.has_relative_path()) {
+            if (auto parent = make_folder(folder.parent_path()); !parent) {
+                return parent;
+            }
+            continue;
+        }
+        struct stat info {};
+        const bool is_there = error == EEXIST && ::stat(folder.c_str(), &info) == 0;
+        if (is_there && S_ISDIR(info.st_mode)) {
+            return {};
+        }
+        if (is_there || error != EEXIST || errno != ENOENT) {
+            break;
+        }
+        // It was there, and has been removed since.
     }
     return tl::unexpected(io_error("create folder", folder, error == EEXIST ? ENOTDIR : error));
 }
@@ -208,7 +213,7 @@ Result<void> LocalStore::put(const Key& key, const Entry& entry) {
     const auto path = folder_.path_of(key.digest());
     // The folder may be wiped between the two steps.
     Result<void> published;
-    for (int attempt = 0; attempt < kPutAttempts; ++attempt) {
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
         if (auto made = make_folder(path.parent_path()); !made) {
             return made;
         }

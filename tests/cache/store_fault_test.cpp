@@ -30,6 +30,7 @@ Fault armed = Fault::none;
 int steps_left = 0;               // before the fault
 int error_number = 0;             // of Fault::error
 int flock_error = 0;              // what every flock() fails with
+int swept_before_lock = 0;        // how many files somebody else removes as they are about to be locked
 const char* vanishing = nullptr;  // the file that somebody else moves away as soon as it is opened there
 
 // True when the step that calls it must fail; never returns when the process is to die there.
@@ -73,7 +74,7 @@ int openat(int folder, const char* name, int flags, ...) {
     va_end(arguments);
     const auto fd = static_cast<int>(::syscall(SYS_openat, folder, name, flags, mode));
     if (vanishing != nullptr && fs::path(vanishing).filename() == name) {
-        ::unlink(vanishing);
+        ::syscall(SYS_unlink, vanishing);
     }
     return fd;
 }
@@ -97,7 +98,16 @@ int mkdir(const char* path, mode_t mode) noexcept {
     return fails_here() ? -1 : static_cast<int>(::syscall(SYS_mkdir, path, mode));
 }
 
+int unlink(const char* path) noexcept {
+    return fails_here() ? -1 : static_cast<int>(::syscall(SYS_unlink, path));
+}
+
 int flock(int fd, int operation) noexcept {
+    if (swept_before_lock > 0) {
+        --swept_before_lock;
+        const auto name = fs::read_symlink(fmt::format("/proc/self/fd/{}", fd));
+        ::syscall(SYS_unlink, name.c_str());
+    }
     if (flock_error != 0) {
         errno = flock_error;
         return -1;
@@ -128,6 +138,8 @@ void check_consistent(const fs::path& folder, const Key& key, const std::optiona
     CHECK(store->list()->size() == (*got ? 1 : 0));
     CHECK(store->statistics().damaged == 0);
     REQUIRE(store->put(key, entry));
+    REQUIRE(store->prune({}));
+    CHECK(temporary_files(folder) == 0);
     CHECK(**store->get(key) == entry);
 }
 
@@ -252,4 +264,101 @@ TEST_CASE("StoreDamagedEntryThatCanNotBeMovedIsStillAMiss") {
     REQUIRE(got);
     CHECK(!*got);
     CHECK(store->statistics() == StoreStatistics{0, 1, 1, 1});
+}
+
+TEST_CASE("StoreIsConsistentAfterDeathAtAnyStepOfPruning") {
+    constexpr int kEntries = 6;
+    int killed = 0;
+    for (int step = 0;; ++step) {
+        CAPTURE(step);
+        const TemporaryFolder temporary;
+        auto store = open_store(temporary.path());
+        for (int i = 0; i < kEntries; ++i) {
+            REQUIRE(store->put(make_key(i), make_entry(i)));
+            REQUIRE(store->lock(make_key(i)));
+        }
+        const auto stale = store->list()->front().path.string() + ".1.0123456789abcdef.tmp";
+        write_text(stale, "half");
+        write_text(temporary.path() / "damaged" / (make_key(0).digest().hex() + ".entry"), "bad", true);
+        const int status = wait_for(in_child([&] {
+            arm(Fault::kill, step);
+            return store->clear() ? 0 : 1;
+        }));
+        for (int i = 0; i < kEntries; ++i) {
+            const auto got = store->get(make_key(i));
+            REQUIRE(got);
+            CHECK((!*got || **got == make_entry(i)));
+        }
+        CHECK(store->statistics().damaged == 0);
+        REQUIRE(store->prune({}));
+        CHECK(temporary_files(temporary.path()) == 0);
+        if (status == 0) {
+            CHECK(store->list()->empty());
+            break;
+        }
+        CHECK(status == -SIGKILL);
+        ++killed;
+    }
+    CHECK(killed == 2 * kEntries + 2);
+}
+
+TEST_CASE("StorePruneGoesOnAfterAnErrorAndReportsIt") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    for (int i = 0; i < 4; ++i) {
+        REQUIRE(store->put(make_key(i), make_entry(i)));
+    }
+    arm(Fault::error, 1, EROFS);
+    const auto report = store->prune({.max_bytes = 0});
+    armed = Fault::none;
+    REQUIRE(report);
+    CHECK(report->removed.size() == 3);
+    CHECK(report->kept_entries == 1);
+    REQUIRE(report->faults.size() == 1);
+    CHECK(report->faults.front().code == ErrorCode::io);
+    CHECK(store->list()->size() == 1);
+}
+
+TEST_CASE("StoreEvictionThatTheSystemRefusesIsNoFailedPut") {
+    log::set_level(log::Level::off);
+    const TemporaryFolder temporary;
+    auto store = Store::open(temporary.path(), {.max_bytes = 1});
+    REQUIRE(store);
+    REQUIRE((*store)->put(make_key(1), make_entry(1)));
+    flock_error = EIO;  // the eviction's own lock among them
+    CHECK((*store)->put(make_key(2), make_entry(2)));
+    flock_error = ENOLCK;
+    CHECK((*store)->put(make_key(3), make_entry(3)));
+    flock_error = 0;
+    log::set_level(log::Level::warning);
+    CHECK((*store)->list()->size() == 1);
+}
+
+TEST_CASE("StoreWithoutLocksSweepsTemporariesByTheirAge") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    REQUIRE(store->put(make_key(1), make_entry(1)));
+    const auto stale = only_entry(*store).string() + ".1.0123456789abcdef.tmp";
+    write_text(stale, "half");
+    flock_error = ENOLCK;
+    const auto young = store->prune({});
+    const struct timespec old[] = {{0, UTIME_OMIT}, {::time(nullptr) - 25 * 60 * 60, 0}};
+    REQUIRE(::utimensat(AT_FDCWD, stale.c_str(), old, 0) == 0);
+    const auto aged = store->prune({});
+    flock_error = 0;
+    CHECK(young->temporaries == 0);
+    CHECK(aged->temporaries == 1);
+    CHECK(!fs::exists(stale));
+}
+
+TEST_CASE("StoreWriterWhoseNewFileIsSweptMakesAnother") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    REQUIRE(store->put(make_key(1), make_entry(1)));
+    swept_before_lock = 2;
+    const auto put = store->put(make_key(1), make_entry(1, 1));
+    swept_before_lock = 0;
+    CHECK(put);
+    CHECK(**store->get(make_key(1)) == make_entry(1, 1));
+    CHECK(temporary_files(temporary.path()) == 0);
 }

@@ -1,12 +1,7 @@
 // The cache's life under the service, with the real compiler: what is counted is what happened.
 #include <doctest/doctest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -111,39 +106,6 @@ TEST_CASE_FIXTURE(Story, "life story: threads share one compile") {
     CHECK_COUNTS(statistics, 8 - 1 - statistics.memory_hits, 1u, 1u);
 }
 
-TEST_CASE_FIXTURE(Story, "life story: eight processes on one key compile once") {
-    const std::string cache = scratch.cache().string();
-    std::array<pid_t, 8> processes{};
-    std::array<int, 8> outputs{};
-    for (std::size_t i = 0; i < processes.size(); ++i) {
-        int ends[2];
-        REQUIRE(pipe(ends) == 0);
-        posix_spawn_file_actions_t actions;
-        posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-        posix_spawn_file_actions_addclose(&actions, ends[0]);
-        const std::string program = KILN_WARM_ONCE;
-        const char* arguments[] = {program.c_str(), cache.c_str(), overrides.shapes_path->c_str(), nullptr};
-        REQUIRE(posix_spawn(&processes[i], program.c_str(), &actions, nullptr, const_cast<char**>(arguments),
-                            environ) == 0);
-        posix_spawn_file_actions_destroy(&actions);
-        close(ends[1]);
-        outputs[i] = ends[0];
-    }
-    int compiles = 0;
-    for (std::size_t i = 0; i < processes.size(); ++i) {
-        char text[32] = {};
-        CHECK(read(outputs[i], text, sizeof(text) - 1) > 0);
-        close(outputs[i]);
-        compiles += std::atoi(text);
-        int status = -1;
-        waitpid(processes[i], &status, 0);
-        CHECK(status == 0);
-    }
-    CHECK(compiles == 1);
-    CHECK(num_entries() == 1);
-}
-
 TEST_CASE_FIXTURE(Story,
                   "life story: an edited header is another key, and undoing the edit finds the old one") {
     Statistics statistics;
@@ -221,16 +183,4 @@ TEST_CASE_FIXTURE(Story, "life story: without a compiler, what the cache holds i
     const ArtifactPtr served = obtain_well(statistics);
     CHECK_COUNTS(statistics, 1u, 0u, 0u);
     CHECK(served->code_object == compiled->code_object);
-}
-
-TEST_CASE_FIXTURE(Story, "life story: a cache folder that can not be used leaves memory") {
-    overrides.cache_dir = (scratch.write("file", "no folder") / "cache").string();
-    const std::unique_ptr<Service> service = open(overrides);
-    CHECK(service->builder().store() == nullptr);
-    const auto specialisation = small_specialisation(*service);
-    REQUIRE(service->obtain(specialisation));
-    REQUIRE(service->obtain(specialisation));
-    const Statistics statistics = service->statistics();
-    CHECK(statistics.compiles == 1);
-    CHECK(statistics.memory_hits == 1);
 }

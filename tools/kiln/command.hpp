@@ -48,6 +48,9 @@ void add_suggest(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_show(CLI::App& app, Invocation& invocation);
 void add_ls(CLI::App& app, Invocation& invocation);
+void add_stats(CLI::App& app, Invocation& invocation);
+void add_prune(CLI::App& app, Invocation& invocation);
+void add_clear(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 
 // What the common options say in place of the environment.

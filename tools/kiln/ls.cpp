@@ -1,69 +1,60 @@
-// kiln ls: what the store holds.
+// kiln ls: what the store and the layers hold.
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "cache/store.hpp"
-#include "tools/kiln/command.hpp"
-#include "tools/kiln/output.hpp"
+#include "tools/kiln/cache_view.hpp"
 
 namespace kiln::cli {
 namespace {
 
-// What a listed entry says of itself. Entries that are no kernels (disassemblies for the simulator) have no
-// name.
-Json describe(const cache::EntrySummary& summary, const Result<cache::StoredEntry>& stored) {
-    Json object = {{"key", summary.key.hex()}, {"bytes", summary.bytes}, {"path", summary.path.string()}};
-    if (!stored) {
-        object["error"] = to_json(stored.error());
-        return object;
-    }
-    const auto document = Json::parse(stored->key.document());
-    const auto metadata = Json::parse(stored->entry.metadata, nullptr, false);
-    object["kind"] = document["request"].value("kind", "kernel");
-    for (const char* member : {"kernel", "operator", "problem", "max_m", "template", "target"}) {
-        if (metadata.is_object() && metadata.contains(member)) {
-            object[member] = metadata[member];
-        }
-    }
-    return object;
-}
-
 ExitCode ls(const CommonOptions& common) {
-    auto opened = open_service(common);
-    if (!opened) {
-        return report(opened.error(), common);
+    const auto view = open_cache_view(common);
+    if (!view) {
+        return report(view.error(), common);
     }
-    const auto* store = (*opened)->builder().store();
-    if (store == nullptr) {
-        return report(Error{ErrorCode::environment, Stage::cache,
-                            "no cache folder can be used here; kiln doctor says why"},
-                      common);
+    std::vector<const cache::Layer*> places;
+    if (view->places.store != nullptr) {
+        places.push_back(view->places.store.get());
     }
-    const auto summaries = store->list();
-    if (!summaries) {
-        return report(summaries.error(), common);
+    for (const auto& layer : view->places.layers) {
+        places.push_back(layer.get());
     }
     Json entries = Json::array();
-    for (const auto& summary : *summaries) {
-        entries.push_back(describe(summary, store->read(summary)));
+    for (const auto* place : places) {
+        const auto summaries = place->list();
+        if (!summaries) {
+            return report(summaries.error(), common);
+        }
+        for (const auto& summary : *summaries) {
+            auto described = describe_entry(summary, place->read(summary));
+            if (place != view->places.store.get()) {
+                described["layer"] = place->folder().string();
+            }
+            entries.push_back(std::move(described));
+        }
     }
+    const auto folder = view->settings.cache_dir.string();
     if (common.json) {
-        print_json({{"folder", store->folder().string()}, {"entries", entries}});
+        Json layers = Json::array();
+        for (const auto& layer : view->places.layers) {
+            layers.push_back(layer->folder().string());
+        }
+        print_json({{"folder", folder}, {"layers", layers}, {"entries", entries}});
         return ExitCode::ok;
     }
-    TextTable table({"key", "kind", "kernel", "target", "size"});
+    TextTable table({"key", "kind", "kernel", "target", "size", "layer"});
     std::uint64_t total = 0;
     for (const auto& entry : entries) {
         total += entry["bytes"].get<std::uint64_t>();
-        table.add({entry["key"].get<std::string>().substr(0, 12), entry.value("kind", "damaged"),
+        table.add({entry["key"].get<std::string>().substr(0, 12), entry.value("kind", "unreadable"),
                    entry.value("kernel", ""), entry.value("target", ""),
-                   short_bytes(entry["bytes"].get<std::uint64_t>())});
+                   short_bytes(entry["bytes"].get<std::uint64_t>()), entry.value("layer", "")});
     }
     if (!entries.empty()) {
         table.print();
     }
-    print("{} entries, {} in {}\n", entries.size(), short_bytes(total), store->folder().string());
+    print("{} entries, {} in {}{}\n", entries.size(), short_bytes(total), folder,
+          view->places.layers.empty() ? "" : fmt::format(" and {} layers", view->places.layers.size()));
     return ExitCode::ok;
 }
 

@@ -73,6 +73,9 @@ int main(int argc, char** argv) {
     kiln::cli::add_suggest(app, invocation);
     kiln::cli::add_show(app, invocation);
     kiln::cli::add_ls(app, invocation);
+    kiln::cli::add_stats(app, invocation);
+    kiln::cli::add_prune(app, invocation);
+    kiln::cli::add_clear(app, invocation);
     kiln::cli::add_doctor(app, invocation);
 
     for (auto* command : app.get_subcommands({})) {
