@@ -20,6 +20,7 @@ constexpr std::int64_t kComputeUnits = 256;
 constexpr std::int64_t kFewestWorkGroups = kComputeUnits / 2;
 constexpr std::int64_t kWavesToFill = 8;  // two for each SIMD of a compute unit
 constexpr std::int64_t kScaleColumns = 128;
+constexpr std::int64_t kLdsKib = 160;
 constexpr std::int64_t kMostScales = 32;
 constexpr std::int64_t kMostUnits = 46;
 constexpr std::int64_t kBucketEnds[] = {4, 8, 16, 32};
@@ -41,19 +42,24 @@ struct Choice {
     }
 };
 
-std::int64_t register_limit(std::int64_t rounds) {
-    return rounds == 1 ? 112 : rounds == 2 ? 96 : 92;
+std::int64_t register_limit(std::int64_t rounds, std::int64_t waves) {
+    if (rounds == 1) {
+        return 112;
+    }
+    return rounds == 2 && waves % 8 == 0 ? 96 : 92;
 }
 
 // 4. of the header, and what the template demands.
 bool fits(const Problem& problem, const Choice& choice, std::int64_t blocks) {
-    const std::int64_t tiles_m = ceil_div(choice.max_m, kTile);
-    const std::int64_t wave_blocks = blocks / choice.waves;
-    const std::int64_t registers = choice.blocks_ahead * (8 * choice.tiles_n + tiles_m * choice.lane_rows) +
-                                   4 * choice.tiles_n * tiles_m;
-    const std::int64_t scale_rows = kScaleColumns % (kTile * choice.tiles_n) == 0 ? 1 : choice.tiles_n;
-    return registers <= register_limit(wave_blocks / choice.blocks_ahead) &&
+    const auto [max_m, tiles_n, waves, lane_rows, blocks_ahead] = choice;
+    const std::int64_t tiles_m = ceil_div(max_m, kTile);
+    const std::int64_t wave_blocks = blocks / waves;
+    const std::int64_t registers = blocks_ahead * (8 * tiles_n + tiles_m * lane_rows) + 4 * tiles_n * tiles_m;
+    const std::int64_t scale_rows = kScaleColumns % (kTile * tiles_n) == 0 ? 1 : tiles_n;
+    const std::int64_t lds_kib = waves == 1 ? 0 : waves * tiles_n * tiles_m;
+    return registers <= register_limit(wave_blocks / blocks_ahead, waves) &&
            wave_blocks * scale_rows <= kMostScales && wave_blocks * tiles_m <= kMostUnits &&
+           (lds_kib == 0 || kLdsKib / lds_kib * waves >= kMaxWaves) &&
            linear_small_m().check(problem, choice.bucket()).empty();
 }
 

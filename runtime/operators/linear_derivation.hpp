@@ -15,11 +15,12 @@
 //  equals,
 //     as close to 8 waves, two a SIMD, as can be; then the fewer waves, since each costs its own part of the
 //     sum over waves (4096 x 2048, M = 1: 4, 8, 16 waves execute 213, 274, 416 thousand instructions).
-//  4. What the compiler is known to build without spilling, of 300 combinations that were compiled. Vector
-//     registers: the template's bound of 112 where a wave has all its blocks in flight, 96 where it asks for
-//     more once, 92 where oftener. Scalar registers and unrolling: a wave holds the scales of all its blocks
-//     (one for each block, or one for each tile of a work-group whose columns may lie across two scales), at
-//     most 32, and works off at most 46 blocks times 16 tokens.
+//  4. What the compiler is known to build without spilling, of 800 combinations that were compiled. Vector
+//     registers: the template's bound of 112 where a wave has all its blocks in flight; where it asks for
+//     more once, 96 with 8 or 16 waves; else 92. Scalar registers and unrolling: a wave holds the scales of
+//     all its blocks (one for each block, or one for each tile of a work-group whose columns may lie across
+//     two scales), at most 32, and works off at most 46 blocks times 16 tokens. LDS lets 16 waves into a
+//     compute unit.
 #pragma once
 
 #include <vector>

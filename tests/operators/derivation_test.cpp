@@ -73,6 +73,12 @@ TEST_CASE("derivation: constants that the compiler spills with are left out") {
     }
 }
 
+TEST_CASE("derivation: LDS lets sixteen waves into a compute unit") {
+    // Five tiles of columns by two of tokens would take 60 KiB for six waves.
+    CHECK(choices(16 * 1280, 6 * 128).back() == std::tuple(4, 6, 1));
+    CHECK(choices(16 * 1280, 6 * 128).front() == std::tuple(5, 6, 1));
+}
+
 TEST_CASE("derivation: a wave's share of K must be one that can be unrolled") {
     // Four tiles share a weight scale; five may lie across two, and hold one each: 10 blocks of a wave are
     // too many then, so a work-group takes fewer tiles.
