@@ -362,7 +362,8 @@ Result<std::vector<Include>> find_includes(std::string_view file, std::string_vi
     }
     const Line& strings = lines.strings();
     for (const std::string_view directive : kRefusedAssembly) {
-        const auto at = std::ranges::search(strings.text, directive, {}, lower).begin();
+        const auto at = std::search(strings.text.begin(), strings.text.end(), directive.begin(),
+                                    directive.end(), [](char a, char b) { return lower(a) == b; });
         if (at != strings.text.end()) {
             const auto index = static_cast<std::size_t>(at - strings.text.begin());
             return refuse_assembly(file, strings.numbers[index], directive);

@@ -97,6 +97,10 @@ void write_frames(const Corpus& corpus, const kiln::compile::CompileResult& comp
     reply.kind = ReplyKind::disassembled;
     reply.code_lines = compiled.listing;
     write("disassembled", encode_reply(2, reply));
+    reply.kind = ReplyKind::ready;
+    reply.version = "0.1.0";
+    reply.memory_limit = std::uint64_t{8} << 30;
+    write("ready", encode_reply(0, reply));
     reply.kind = ReplyKind::failed;
     reply.error = {kiln::ErrorCode::compile_failed, kiln::Stage::compile, "seed.hip:1:1: error: e"};
     write("failed", encode_reply(3, reply));
