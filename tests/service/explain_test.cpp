@@ -127,3 +127,34 @@ TEST_CASE_FIXTURE(Explained, "warm: obtains all, reports each, and finds them th
     CHECK(second.compiled == 0);
     CHECK(service->warm({}).items.empty());
 }
+
+TEST_CASE_FIXTURE(Explained,
+                  "reload: what was given out lives on, and a template in use must not be missing") {
+    scratch.copy_kernels();
+    overrides.kernel_path = scratch.kernels().string();
+    const std::filesystem::path source = scratch.kernels() / "linear/small_m.gfx942.hip";
+    std::filesystem::copy_file(scratch.kernels() / "linear/small_m.gfx950.hip", source);
+    scratch.write("table.json", small_table("gfx942"));
+    const std::unique_ptr<Service> service = open(overrides);
+    WarmFilter filter;
+    filter.target = kiln::tables::parse_target("gfx942").value();
+    std::vector<kiln::Error> errors;
+    CHECK(service->matching(filter, errors).size() == 1);  // reads the template
+
+    std::filesystem::remove(source);
+    const auto refused = service->reload();
+    REQUIRE(!refused);
+    CHECK(refused.error().message.find("linear/small_m.gfx942.hip") != std::string::npos);
+    CHECK(service->statistics().reloads == 0);
+
+    const Explanation before = service->explain(linear(), small_problem(), 3, *filter.target);
+    REQUIRE(before.row != nullptr);
+    const SnapshotPtr snapshot = service->snapshot();
+    scratch.write("table.json", small_table("gfx950"));
+    REQUIRE(service->reload());
+    CHECK(service->snapshot() != snapshot);
+    CHECK(before.row->target.text() == "gfx942");
+    CHECK(before.bucket->max_m == 16);
+    CHECK(service->explain(linear(), small_problem(), 3, *filter.target).refusal->decline ==
+          KILN_DECLINE_PROCESSOR);
+}
