@@ -28,7 +28,7 @@ Result<std::optional<std::string>> KernelSources::find(std::string_view path) co
 bool KernelSources::has(std::string_view template_id, const tables::Target& target) const {
     const std::string path = operators::template_path(template_id, target);
     std::error_code ignored;
-    return embedded::find(embedded::kernel_files(), path) != nullptr ||
+    return has_read(template_id, target) || embedded::find(embedded::kernel_files(), path) != nullptr ||
            std::ranges::any_of(folders_, [&](const std::filesystem::path& folder) {
                return std::filesystem::symlink_status(folder / path, ignored).type() !=
                       std::filesystem::file_type::not_found;

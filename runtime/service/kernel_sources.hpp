@@ -25,8 +25,8 @@ class KernelSources {
     // when there is one that can not be read.
     [[nodiscard]] Result<std::optional<std::string>> find(std::string_view path) const;
 
-    // Whether the template has a file for the target. One that is there and can not be read counts: reading
-    // it says why.
+    // Whether the template has a file for the target, or had one when it was read. One that is there and can
+    // not be read counts: reading it says why.
     [[nodiscard]] bool has(std::string_view template_id, const tables::Target& target) const;
 
     // A template with its headers. A failed attempt is made again at the next call.

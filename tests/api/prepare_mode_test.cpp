@@ -96,14 +96,14 @@ TEST_CASE_FIXTURE(Prepared, "modes: with KILN_JIT=off a miss is named, by prepar
     const auto service = open("off");
     const auto blocking = service.prepare(0, small_problem(16));
     REQUIRE(!blocking);
-    CHECK(blocking.failure().status.error_code() == KILN_ERROR_NOT_FOUND);
+    CHECK(blocking.failure().status.error_code() == KILN_ERROR_ENVIRONMENT);
     CHECK(blocking.failure().message.find("KILN_JIT=off") != std::string::npos);
     const auto plan = service.prepare(0, small_problem(16), PrepareMode::background);
     REQUIRE(plan);
     kiln::Failure why;
-    CHECK(plan.wait(std::chrono::milliseconds(-1), &why).error_code() == KILN_ERROR_NOT_FOUND);
+    CHECK(plan.wait(std::chrono::milliseconds(-1), &why).error_code() == KILN_ERROR_ENVIRONMENT);
     CHECK(why.message.find("kiln_linear_n16_k256_m4") != std::string::npos);
-    CHECK(plan.ready(4).error_code() == KILN_ERROR_NOT_FOUND);
+    CHECK(plan.ready(4).error_code() == KILN_ERROR_ENVIRONMENT);
     CHECK(service.statistics().compiles == 0);
     // Warmed by somebody else: the next wait finds it.
     REQUIRE(open().prepare(0, small_problem(16)));

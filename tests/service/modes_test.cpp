@@ -78,11 +78,15 @@ struct Modes {
     }
     // A service of its own fills the cache, and the counters of `service` stay at nothing.
     void warm() {
-        auto other = open(overrides);
+        auto other = open(overrides, parts);
         std::vector<kiln::Error> errors;
         WarmFilter filter;
         filter.problem = small_problem();
-        CHECK(other->warm(other->matching(filter, errors)).compiled == 3);
+        const WarmSummary summary = other->warm(other->matching(filter, errors));
+        for (const WarmItem& item : summary.items) {
+            CHECK_MESSAGE(!item.error, item.error->message);
+        }
+        CHECK(summary.compiled == 3);
     }
 };
 
@@ -177,10 +181,10 @@ TEST_CASE_FIXTURE(Modes,
     overrides.jit = "off";
     reopen();
     const auto plan = prepare(PrepareMode::lazy);
-    CHECK(launch(*plan, 4) == -KILN_ERROR_NOT_FOUND);
-    CHECK(plan->ready(4) == -KILN_ERROR_NOT_FOUND);
+    CHECK(launch(*plan, 4) == -KILN_ERROR_ENVIRONMENT);
+    CHECK(plan->ready(4) == -KILN_ERROR_ENVIRONMENT);
     const std::uint64_t misses = service->statistics().cache_misses;
-    CHECK(launch(*plan, 4) == -KILN_ERROR_NOT_FOUND);
+    CHECK(launch(*plan, 4) == -KILN_ERROR_ENVIRONMENT);
     CHECK(service->statistics().cache_misses == misses);  // at once
 
     const auto failed = plan->wait(kForever);
