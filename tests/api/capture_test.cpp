@@ -58,13 +58,11 @@ class Captured {
 
 struct Capturing {
     Folder folder;
-    std::string cache = (folder.path() / "cache").string();
     std::string shapes = folder.write("mine.json", small_table({small_row(16, 1), small_row(32, 1)}));
 
     kiln::Service open() const {
         kiln::test::shared_cache();
-        auto service = kiln::Service::open(
-            {.cache_dir = cache.c_str(), .shapes_path = shapes.c_str(), .device = "sim", .log = "off"});
+        auto service = kiln::Service::open({.shapes_path = shapes.c_str(), .device = "sim", .log = "off"});
         REQUIRE_MESSAGE(service, service.failure().message);
         return service;
     }

@@ -21,14 +21,12 @@ constexpr PrepareMode kModes[] = {PrepareMode::blocking, PrepareMode::lazy, Prep
 struct Driven {
     Folder folder;
     Driver driver;
-    std::string cache = (folder.path() / "cache").string();
     std::string shapes = folder.write("mine.json", small_table({small_row(16, 1)}));
 
     ~Driven() { driver.call("hipSetDevice", 0); }
 
     kiln::Service open(kiln::Config config = {}) const {
         kiln::test::shared_cache();
-        config.cache_dir = cache.c_str();
         config.shapes_path = shapes.c_str();
         config.device = "sim";
         config.log = "off";
