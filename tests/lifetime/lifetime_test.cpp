@@ -144,5 +144,5 @@ TEST_CASE("AHundredServicesLeaveNothingBehind") {
 }
 
 TEST_CASE("ThreadsShareAServiceAndItsPlans") {
-    CHECK(run(fmt::format("{} {}", KILN_TEST_THREADS, 20)) == "end\n");
+    CHECK(run(fmt::format("{} {}", KILN_TEST_THREADS, KILN_TEST_ROUNDS)) == "end\n");
 }

@@ -56,7 +56,7 @@ int main() {
     const auto files = count_entries("/proc/self/fd");
     const auto threads = count_entries("/proc/self/task");
     const auto maps = count_maps();
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < KILN_TEST_SERVICES; ++i) {
         open_use_and_close(args);
     }
     synchronize();

@@ -20,12 +20,16 @@ void require_usable(const kiln::Status& status) {
 
 int main(int, char** argv) {
     const int rounds = std::atoi(argv[1]);
-    const auto args = make_arrays(0);
+    // Arrays of its own for each thread: what they compute must not meet.
+    std::vector<kiln::Linear::Args> arrays;
+    for (int i = 0; i < 7; ++i) {
+        arrays.push_back(make_arrays(0));
+    }
     const auto service = open_service();
     const auto plan = prepare(service);
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
-        threads.emplace_back([&, i] {
+        threads.emplace_back([&, i, args = arrays[threads.size()]] {
             void* stream = nullptr;
             ENGINE_REQUIRE(hip("hipStreamCreateWithFlags", &stream, 1U) == 0);
             for (int n = 0; n < rounds * 4; ++n) {
@@ -38,7 +42,7 @@ int main(int, char** argv) {
     }
     for (const auto mode :
          {kiln::PrepareMode::blocking, kiln::PrepareMode::lazy, kiln::PrepareMode::background}) {
-        threads.emplace_back([&, mode] {
+        threads.emplace_back([&, mode, args = arrays[threads.size()]] {
             for (int n = 0; n < rounds; ++n) {
                 const auto own = service.prepare(0, kSmall, mode);
                 ENGINE_REQUIRE(own, "%s", own.failure().message.c_str());
@@ -52,7 +56,7 @@ int main(int, char** argv) {
             ENGINE_REQUIRE(service.reload());
         }
     });
-    threads.emplace_back([&] {
+    threads.emplace_back([&, args = arrays[threads.size()]] {
         for (int n = 0; n < rounds; ++n) {
             const auto another = open_service();
             require_usable(another.prepare(0, kSmall).launch(nullptr, 1, args));

@@ -5,6 +5,11 @@
 
 namespace kiln::sim::hip {
 
+namespace {
+// Further than any work comes.
+constexpr auto kEverything = std::numeric_limits<std::uint64_t>::max();
+}  // namespace
+
 void Timeline::advance(std::uint64_t value) {
     {
         const std::scoped_lock lock(mutex_);
@@ -61,6 +66,10 @@ void WorkQueue::join() {
 
 Mark WorkQueue::submit(std::function<void()> work, std::vector<Mark> after) {
     const std::scoped_lock lock(mutex_);
+    if (abandoned_) {  // the process ends: what is dropped is not waited for
+        timeline_->advance(kEverything);
+        return {timeline_, submitted_};
+    }
     if (!thread_.joinable()) {
         thread_ = std::thread([this] { serve(); });
     }
@@ -79,7 +88,7 @@ void WorkQueue::serve() {
     for (;;) {
         arrived_.wait(lock, [&] { return ending_ || !items_.empty(); });
         if (items_.empty() || abandoned_) {
-            timeline_->advance(std::numeric_limits<std::uint64_t>::max());
+            timeline_->advance(kEverything);
             return;
         }
         Item item = std::move(items_.front());
