@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cache/canonical.hpp"
+
 namespace kiln::cache {
 namespace {
 
@@ -16,6 +18,7 @@ using Json = nlohmann::json;  // its objects are std::map: members come out sort
 // one name replace the first, and would write floating point numbers.
 class CanonicalCheck : public nlohmann::json_sax<Json> {
   public:
+    explicit CanonicalCheck(std::size_t max_depth) : max_depth_(max_depth) {}
     bool null() override { return true; }
     bool boolean(bool) override { return true; }
     bool number_integer(number_integer_t) override { return true; }
@@ -42,9 +45,9 @@ class CanonicalCheck : public nlohmann::json_sax<Json> {
   private:
     bool enter() {
         names_.emplace_back();
-        return names_.size() <= Key::kMaxDepth ||
+        return names_.size() <= max_depth_ ||
                refuse(fmt::format("expected at most {} objects and arrays in each other, found more",
-                                  Key::kMaxDepth));
+                                  max_depth_));
     }
     bool leave() {
         names_.pop_back();
@@ -55,6 +58,7 @@ class CanonicalCheck : public nlohmann::json_sax<Json> {
         return false;
     }
 
+    const std::size_t max_depth_;
     std::vector<std::set<std::string>> names_;  // of the members seen so far, for each open object or array
     std::string fault_;
 };
@@ -63,8 +67,9 @@ tl::unexpected<Error> bad_part(std::string_view part, std::string_view fault) {
     return fail(ErrorCode::bad_input, Stage::cache, fmt::format("{} of a cache key: {}", part, fault));
 }
 
-Result<Json> parse_object(std::string_view text, std::string_view part) {
-    CanonicalCheck check;
+Result<Json> parse_object(std::string_view text, std::string_view part,
+                          std::size_t max_depth = Key::kMaxDepth) {
+    CanonicalCheck check(max_depth);
     try {
         if (!Json::sax_parse(text, &check)) {
             return bad_part(part, check.fault());
@@ -79,27 +84,64 @@ Result<Json> parse_object(std::string_view text, std::string_view part) {
     }
 }
 
+// The canonical text of a part, which is `text` itself where that is canonical already.
+Result<std::string> canonical_part(std::string_view text, std::string_view part) {
+    if (canonical_object_length(text) == text.size() && !text.empty()) {
+        return std::string(text);
+    }
+    const auto parsed = parse_object(text, part);
+    if (!parsed) {
+        return tl::unexpected(parsed.error());
+    }
+    return parsed->dump();
+}
+
+constexpr std::string_view kBuild = R"({"build":)";
+constexpr std::string_view kRequest = R"(,"request":)";
+
 }  // namespace
 
+// A document whose parts are plainly canonical, without a JSON library; nothing where one must be asked.
+std::optional<Key> Key::split_canonical(std::string_view document) {
+    if (!document.starts_with(kBuild)) {
+        return std::nullopt;
+    }
+    const auto from_build = document.substr(kBuild.size());
+    const auto build = from_build.substr(0, canonical_object_length(from_build));
+    const auto after_build = from_build.substr(build.size());
+    if (build.empty() || !after_build.starts_with(kRequest)) {
+        return std::nullopt;
+    }
+    const auto from_request = after_build.substr(kRequest.size());
+    const auto request = from_request.substr(0, canonical_object_length(from_request));
+    if (request.empty() || from_request.substr(request.size()) != "}") {
+        return std::nullopt;
+    }
+    return Key(request, build);
+}
+
 Key::Key(std::string_view request, std::string_view build)
-    : document_(fmt::format(R"({{"build":{},"request":{}}})", build, request)),
+    : document_(fmt::format("{}{}{}{}}}", kBuild, build, kRequest, request)),
       digest_(sha256(document_)),
       request_digest_(sha256(request)) {}
 
 Result<Key> Key::make(std::string_view request, std::string_view build) {
-    auto request_part = parse_object(request, "request part");
+    const auto request_part = canonical_part(request, "request part");
     if (!request_part) {
-        return fail(request_part);
+        return tl::unexpected(request_part.error());
     }
-    auto build_part = parse_object(build, "build part");
+    const auto build_part = canonical_part(build, "build part");
     if (!build_part) {
-        return fail(build_part);
+        return tl::unexpected(build_part.error());
     }
-    return Key(request_part->dump(), build_part->dump());
+    return Key(*request_part, *build_part);
 }
 
 Result<Key> Key::from_document(std::string_view document) {
-    auto parsed = parse_object(document, "document");
+    if (auto key = split_canonical(document)) {
+        return *std::move(key);
+    }
+    auto parsed = parse_object(document, "document", kMaxDepth + 1);  // around the parts
     if (!parsed) {
         return fail(parsed);
     }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,7 @@ class Key {
 
   private:
     Key(std::string_view request, std::string_view build);
+    static std::optional<Key> split_canonical(std::string_view document);
 
     std::string document_;
     Digest digest_;

@@ -2,11 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "cache/canonical.hpp"
+
 using kiln::ErrorCode;
+using kiln::cache::canonical_object_length;
 using kiln::cache::Key;
 
 namespace {
@@ -92,8 +96,63 @@ TEST_CASE("KeyRefusesNestingThatWouldExhaustTheStack") {
     const std::size_t depth = 1'000'000;
     CHECK(contains(refusal("{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}"),
                    "expected at most 64"));
-    const std::size_t deepest = Key::kMaxDepth - 1;  // inside the object of the part
-    CHECK(Key::make("{\"a\":" + std::string(deepest, '[') + std::string(deepest, ']') + "}", "{}"));
+    const std::size_t deepest = Key::kMaxDepth - 1;             // inside the object of the part
+    for (const std::string_view leaf : {"", "\"\xc3\xa9\""}) {  // the second is no plain text
+        const auto key = Key::make(
+            "{\"a\":" + std::string(deepest, '[').append(leaf) + std::string(deepest, ']') + "}", "{}");
+        REQUIRE(key);
+        // What can be put can be read again.
+        CHECK(Key::from_document(key->document()));
+        CHECK(!Key::make(
+            "{\"a\":" + std::string(deepest + 1, '[').append(leaf) + std::string(deepest + 1, ']') + "}",
+            "{}"));
+    }
+}
+
+// Text that is canonical already is not parsed. White space before it sends the same text through the JSON
+// library, which must come to the same.
+TEST_CASE("KeyOfPlainTextIsThatOfTheParsedOne") {
+    const auto seed = std::random_device{}();
+    MESSAGE("seed ", seed);
+    std::mt19937 random(seed);
+    const std::string plain =
+        R"({"":null,"a":{"b":[],"c":[1,-2,0,[true,false]]},"n":123456789012345678,"o":{},"z":"~ #/"})";
+    REQUIRE(canonical_object_length(plain) == plain.size());
+    const std::string_view alphabet = "{}[]:,\"\\0123456789-+.eE tfnaz\t\n\x7f\xc3\xa9";
+    int accepted = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        std::string text = plain;
+        for (auto changes = 1 + random() % 3; changes > 0 && !text.empty(); --changes) {
+            const auto at = random() % text.size();
+            switch (random() % 3) {
+                case 0:
+                    text[at] = alphabet[random() % alphabet.size()];
+                    break;
+                case 1:
+                    text.erase(at, 1 + random() % 3);
+                    break;
+                default:
+                    text.insert(at, 1, alphabet[random() % alphabet.size()]);
+            }
+        }
+        CAPTURE(text);
+        const auto quick = Key::make(text, text);
+        const auto parsed = Key::make(" " + text, " " + text);
+        REQUIRE(quick.has_value() == parsed.has_value());
+        if (!quick) {
+            continue;
+        }
+        ++accepted;
+        REQUIRE(quick->document() == parsed->document());
+        REQUIRE(quick->request_digest() == parsed->request_digest());
+        const auto back = Key::from_document(quick->document());
+        REQUIRE(back);
+        REQUIRE(back->request_digest() == parsed->request_digest());
+        if (canonical_object_length(text) == text.size()) {
+            REQUIRE(quick->document() == "{\"build\":" + text + ",\"request\":" + text + "}");
+        }
+    }
+    CHECK(accepted > 1000);
 }
 
 TEST_CASE("KeyComesBackFromItsOwnDocumentOnly") {
