@@ -1,5 +1,5 @@
-// The real compiler behind a gate: a test says when compiles may go on, and which kernels are refused. What it
-// compiled for one test it gives to the next without a worker.
+// The real compiler behind a gate: a test says when compiles may go on, and which kernels are refused. What
+// it compiled for one test it gives to the next without a worker.
 #pragma once
 
 #include <doctest/doctest.h>
