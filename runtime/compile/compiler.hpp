@@ -57,8 +57,8 @@ struct CompilerConfig {
     std::chrono::milliseconds time_limit{120'000};  // of one request, and of the start of a worker
     // After which a worker that nobody needed is ended: one takes about 80 MB. 0: none is kept.
     std::chrono::milliseconds idle_limit{60'000};
-    // Address space that a worker may take, in bytes; 0 for no limit. LLVM and its libraries map 0.4 GiB
-    // before they do anything, the heaviest of our kernels takes 0.7 GiB in all.
+    // Address space that a worker may take, in bytes; 0 for no limit. Compiling all shipped shapes takes 0.3
+    // GiB, LLVM's libraries among them.
     std::uint64_t memory_limit = std::uint64_t{4} << 30;
     // Compiles inside this process, one request at a time, without a worker and without its protection: no
     // limit of time or memory, and a compiler that crashes takes the process along. Never chosen by itself.
