@@ -46,7 +46,10 @@ std::int64_t register_limit(std::int64_t rounds, std::int64_t waves) {
     if (rounds == 1) {
         return 112;
     }
-    return rounds == 2 && waves % 8 == 0 ? 96 : 92;
+    if (rounds == 2) {
+        return waves % 8 == 0 ? 96 : 92;
+    }
+    return 84;
 }
 
 // 4. of the header, and what the template demands.

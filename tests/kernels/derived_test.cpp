@@ -40,9 +40,9 @@ void add(std::int64_t n, std::int64_t k, std::set<Kind>& seen,
 TEST_CASE("derived: every K up to 8192 with some numbers of tiles, and some beyond, compile without spills") {
     std::set<Kind> seen;
     std::vector<operators::Specialisation> wanted;
-    const auto seed = std::random_device()();
-    MESSAGE("seed " << seed);
-    std::mt19937_64 random(seed);
+    // Always the same ones: a combination on which the compiler happens to spill is a matter for the rule,
+    // not for a run that was about something else.
+    std::mt19937_64 random(20);
     for (std::int64_t blocks = 1; blocks <= 64; ++blocks) {
         add(16, 128 * blocks, seen, wanted);
         // So many that the rule takes this many tiles, where it may.
