@@ -1,5 +1,5 @@
-// The signature of every function of HIP that the look-alike exports, in one list: what entry_*.cpp define must agree with
-// it, and a test compares it with HIP's own header.
+// The signature of every function of HIP that the look-alike exports, in one list: what entry_*.cpp define
+// must agree with it, and a test compares it with HIP's own header.
 //
 // KILN_HIP_ENTRY_POINTS(X) expands to X(RESULT, NAME, (PARAMETERS)) for each; the types are those of
 // runtime/device/hip/.
