@@ -91,6 +91,12 @@ TEST_CASE_FIXTURE(WarmCache, "LsAndStatsCountTheStoreAndItsLayers") {
     CHECK(layered["entries"][0]["layer"] == folder.string());
     CHECK(contains(run_kiln({"ls"}, as_layer).out, folder.string()));
 
+    const auto key = layered["entries"][0]["key"].get<std::string>();
+    const auto shown = run_kiln({"show", "--json", "--meta", key.substr(0, 12)}, as_layer);
+    CHECK(shown.exit_code == 0);
+    CHECK(shown.json()["meta"]["operator"] == "linear");
+    CHECK(!fs::exists(temporary.path() / "own"));
+
     auto stats = run({"stats"}, {{"KILN_CACHE_LIMIT", "1GiB"}});
     CHECK(stats["entries"] == entries);
     CHECK(stats["bytes"].get<std::size_t>() > 1000);

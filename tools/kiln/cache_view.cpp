@@ -27,6 +27,17 @@ std::string counted(const cache::PruneReport& report) {
 
 }  // namespace
 
+std::vector<const cache::Layer*> CacheView::all_places() const {
+    std::vector<const cache::Layer*> all;
+    if (places.store != nullptr) {
+        all.push_back(places.store.get());
+    }
+    for (const auto& layer : places.layers) {
+        all.push_back(layer.get());
+    }
+    return all;
+}
+
 Result<CacheView> open_cache_view(const CommonOptions& common) {
     service::Overrides overrides;
     if (!common.device.empty()) {

@@ -1,9 +1,10 @@
-// What ls, stats, prune and clear share: the cache without a service around it, and what an entry says of
-// itself. None of them makes the folder that it looks at.
+// What ls, stats, show, prune and clear share: the cache without a service around it, and what an entry says
+// of itself. None of them makes the folder that it looks at.
 #pragma once
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "cache/layer.hpp"
 #include "runtime/service/cache_places.hpp"
@@ -16,6 +17,9 @@ struct CacheView {
     service::Settings settings;
     // The store is null where its folder does not exist.
     service::CachePlaces places;
+
+    // The store, where there is one, then the layers.
+    [[nodiscard]] std::vector<const cache::Layer*> all_places() const;
 };
 
 // As the common options and the environment have it; no table is read, no compiler looked for. Layers that

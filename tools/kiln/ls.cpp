@@ -12,15 +12,8 @@ ExitCode ls(const CommonOptions& common) {
     if (!view) {
         return report(view.error(), common);
     }
-    std::vector<const cache::Layer*> places;
-    if (view->places.store != nullptr) {
-        places.push_back(view->places.store.get());
-    }
-    for (const auto& layer : view->places.layers) {
-        places.push_back(layer.get());
-    }
     Json entries = Json::array();
-    for (const auto* place : places) {
+    for (const auto* place : view->all_places()) {
         const auto summaries = place->list();
         if (!summaries) {
             return report(summaries.error(), common);

@@ -1,13 +1,14 @@
 // kiln show: one specialisation, in full: its source, disassembly, key or metadata. Compiles it where the
 // cache has it not.
 
-#include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "cache/store.hpp"
+#include "base/digest.hpp"
+#include "tools/kiln/cache_view.hpp"
 #include "tools/kiln/command.hpp"
 #include "tools/kiln/output.hpp"
 #include "tools/kiln/words.hpp"
@@ -99,23 +100,30 @@ bool is_key_prefix(const std::vector<std::string>& words) {
            words[0].find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// An entry by the beginning of its key, as `kiln ls` prints it.
-Result<Exhibit> find_exhibit(service::Service& service, const std::string& prefix) {
-    const auto* store = service.builder().store();
-    if (store == nullptr) {
-        return fail(ErrorCode::environment, Stage::cache, "no cache folder can be used here");
+// An entry of the store or a layer by the beginning of its key, as `kiln ls` prints it.
+Result<Exhibit> find_exhibit(const CommonOptions& common, const std::string& prefix) {
+    const auto view = open_cache_view(common);
+    if (!view) {
+        return tl::unexpected(view.error());
     }
-    auto summaries = store->list();
-    if (!summaries) {
-        return fail(summaries);
+    std::map<Digest, Result<cache::StoredEntry>> found;  // the store's before a layer's of the same key
+    for (const auto* place : view->all_places()) {
+        const auto summaries = place->list();
+        if (!summaries) {
+            return tl::unexpected(summaries.error());
+        }
+        for (const auto& summary : *summaries) {
+            if (summary.key.hex().starts_with(prefix) && !found.contains(summary.key)) {
+                found.emplace(summary.key, place->read(summary));
+            }
+        }
     }
-    std::erase_if(*summaries, [&](const auto& summary) { return !summary.key.hex().starts_with(prefix); });
-    if (summaries->size() != 1) {
+    if (found.size() != 1) {
         return fail(ErrorCode::not_found, Stage::cache,
                     fmt::format("expected one entry whose key begins with {}, found {} in {}", prefix,
-                                summaries->size(), store->folder().string()));
+                                found.size(), view->settings.cache_dir.string()));
     }
-    auto stored = store->read(summaries->front());
+    auto& stored = found.begin()->second;
     if (!stored) {
         return fail(stored);
     }
@@ -167,15 +175,17 @@ Json to_json(const Exhibit& exhibit, const ShowOptions& options) {
     return document;
 }
 
-ExitCode show(const ShowOptions& options, const CommonOptions& common) {
+// Of a specialisation, compiled where the cache has it not.
+operators::Answer<Exhibit> build_exhibit(const ShowOptions& options, const CommonOptions& common) {
     service::Overrides overrides;
     if (!options.target.empty()) {
         overrides.target = options.target;
     }
     auto opened = open_service(common, overrides);
-    if (!opened) {
-        return report(opened.error(), common);
-    }
+    return opened ? build_exhibit(**opened, options) : operators::failed(opened.error());
+}
+
+ExitCode show(const ShowOptions& options, const CommonOptions& common) {
     Exhibit exhibit;
     if (is_key_prefix(options.words)) {
         if (options.source) {
@@ -183,13 +193,13 @@ ExitCode show(const ShowOptions& options, const CommonOptions& common) {
                                 "--source needs a problem: a cache entry holds digests of its sources only"},
                           common);
         }
-        auto found = find_exhibit(**opened, options.words.front());
+        auto found = find_exhibit(common, options.words.front());
         if (!found) {
             return report(found.error(), common);
         }
         exhibit = std::move(*found);
     } else {
-        auto built = build_exhibit(**opened, options);
+        auto built = build_exhibit(options, common);
         if (!built) {
             return report(built.error(), common);
         }
