@@ -118,6 +118,11 @@ void write_tables(const Corpus& corpus) {
     rows[0]["buckets"] = ordered_json::array({table["rows"][0]["buckets"][0]});
     table["rows"] = rows;
     corpus.write("table", "pinned", kiln::as_bytes(table.dump()));
+    // One step away from a row that is there twice.
+    rows.push_back(rows[0]);
+    rows[1]["target"] = "gfx950";
+    table["rows"] = rows;
+    corpus.write("table", "same-problem", kiln::as_bytes(table.dump()));
     corpus.write("table", "empty", kiln::as_bytes(R"({"schema":1,"rows":[]})"));
 }
 
