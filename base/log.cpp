@@ -1,11 +1,15 @@
 #include "base/log.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <exception>
 #include <memory>
 #include <string>
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "base/logfmt.hpp"
@@ -31,14 +35,34 @@ spdlog::level::level_enum native(Level level) {
     return kLevels[static_cast<std::size_t>(level)].native;
 }
 
+// A line is one write: whole without a lock, which a child that was forked while another thread held it could
+// never take. Nor is stdio's touched, whose buffer may be the host's.
+class Stderr final : public spdlog::sinks::sink {
+  public:
+    void log(const spdlog::details::log_msg& message) override {
+        const auto word = kLevels[static_cast<std::size_t>(message.level) - spdlog::level::debug].word;
+        const std::string line = fmt::format(
+            "kiln: {}: {}\n", word, std::string_view(message.payload.data(), message.payload.size()));
+        std::string_view rest = line;
+        while (!rest.empty()) {
+            const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
+            if (written < 0 && errno != EINTR) {
+                return;  // nobody reads it: that is no fault of what it speaks of
+            }
+            rest.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+        }
+    }
+    void flush() override {}
+    void set_pattern(const std::string&) override {}  // the form is fixed
+    void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+};
+
 // Not in spdlog's registry: an engine that uses spdlog itself must not meet a logger of ours there. Never
 // destroyed, so that a static destructor of the host may still log.
 spdlog::logger& logger() {
     static auto* const instance = [] {
-        auto* made = new spdlog::logger("kiln", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-        made->set_pattern("kiln: %l: %v");
+        auto* made = new spdlog::logger("kiln", std::make_shared<Stderr>());
         made->set_level(native(Level::warning));
-        made->flush_on(spdlog::level::trace);
         return made;
     }();
     return *instance;

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <clocale>
 #include <cmath>
 #include <locale>
@@ -134,4 +136,40 @@ TEST_CASE("EventsOfManyThreadsNeverMix") {
         REQUIRE(text.find('\n', at) - at == 24 + 1 + 5 + 200);
     }
     CHECK(lines == kThreads * kEvents);
+}
+
+// A lock of the log that another thread held at the moment of a fork would stay held in the child for ever.
+TEST_CASE("LogServesAChildThatWasForkedWhileOtherThreadsLog") {
+    const auto text = captured(Level::info, [] {
+        std::atomic<bool> stop{false};
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 4; ++t) {
+            threads.emplace_back([&stop] {
+                while (!stop) {
+                    log_::event(Level::info, "busy", {});
+                }
+            });
+        }
+        for (int i = 0; i < 50; ++i) {
+            const pid_t child = ::fork();
+            if (child == 0) {
+                ::alarm(30);  // ends a child that waits for ever
+                log_::event(Level::info, "child", {});
+                ::_exit(0);
+            }
+            int status = -1;
+            REQUIRE(::waitpid(child, &status, 0) == child);
+            CHECK(status == 0);
+        }
+        stop = true;
+        for (auto& thread : threads) {
+            thread.join();
+        }
+    });
+    std::size_t children = 0;
+    for (std::size_t at = text.find("kiln: info: child\n"); at != std::string::npos;
+         at = text.find("kiln: info: child\n", at + 1)) {
+        ++children;
+    }
+    CHECK(children == 50);
 }

@@ -346,6 +346,11 @@ TEST_CASE("MissingCompilerIsTheEnvironmentsFault") {
     const auto outcome = run_kiln(with({"warm"}, kProblem), environment);
     CHECK(outcome.exit_code == 3);
     CHECK(contains(outcome.err, "none"));
+    // Once, not once for each of the kernels.
+    const auto reason = outcome.err.find("can not be compiled");
+    REQUIRE(reason != std::string::npos);
+    CHECK(outcome.err.find("can not be compiled", reason + 1) == std::string::npos);
+    CHECK(contains(outcome.err, "more: "));
     auto on_a_device = environment;
     on_a_device.emplace("KILN_DEVICE", "sim");
     CHECK(run_kiln(with({"verify", "--m", "1"}, kProblem), on_a_device).exit_code == 3);

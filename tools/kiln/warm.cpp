@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -97,6 +99,43 @@ std::size_t count_lost(const service::WarmSummary& summary, service::Service& se
     }));
 }
 
+// The message of an error without the specialisation that it begins with, so that equal reasons compare
+// equal.
+std::string reason_of(const service::WarmItem& item) {
+    const auto& request = item.specialisation.request;
+    const auto label =
+        fmt::format("{} ({} for {})", item.specialisation.kernel_name, request.name, request.target);
+    const auto& message = item.error->message;
+    if (!message.starts_with(label)) {
+        return message;
+    }
+    const auto rest = message.find_first_not_of(" :", label.size());
+    return rest == std::string::npos ? message : message.substr(rest);
+}
+
+// Each reason once: without a compiler, say, it is the same for every item. Returns the gravest code.
+ExitCode print_failures(const service::WarmSummary& summary) {
+    auto exit_code = ExitCode::ok;
+    std::vector<std::pair<std::string, std::vector<const service::WarmItem*>>> by_reason;
+    for (const auto& item : summary.items) {
+        if (!item.error) {
+            continue;
+        }
+        exit_code = std::max(exit_code, exit_code_of(*item.error));
+        const auto reason = reason_of(item);
+        const auto known = std::ranges::find(by_reason, reason, &decltype(by_reason)::value_type::first);
+        auto& items = known != by_reason.end()
+                          ? known->second
+                          : by_reason.emplace_back(reason, std::vector<const service::WarmItem*>()).second;
+        items.push_back(&item);
+    }
+    for (const auto& [reason, items] : by_reason) {
+        const auto others = items.size() > 1 ? fmt::format(", and {} more", items.size() - 1) : std::string();
+        print_diagnostic(fmt::format("{}{}: {}", describe(items.front()->specialisation), others, reason));
+    }
+    return exit_code;
+}
+
 std::string place_of(service::Service& service) {
     const auto* store = service.builder().store();
     return store != nullptr ? store->folder().string() : "no cache folder";
@@ -127,13 +166,7 @@ ExitCode compile_all(service::Service& service, const std::vector<operators::Spe
     }
     const bool interrupted = grace.requested();
 
-    auto exit_code = ExitCode::ok;
-    for (const auto& item : summary.items) {
-        if (item.error) {
-            print_diagnostic(fmt::format("{}: {}", describe(item.specialisation), item.error->message));
-            exit_code = std::max(exit_code, exit_code_of(*item.error));
-        }
-    }
+    auto exit_code = print_failures(summary);
     const auto lost = count_lost(summary, service);
     if (lost > 0) {
         print_diagnostic(fmt::format("{} of {} compiled specialisations could not be kept in the cache", lost,
