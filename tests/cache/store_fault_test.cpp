@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
+#include <string_view>
 
 #include "base/log.hpp"
 #include "tests/cache/support.hpp"
@@ -27,10 +29,12 @@ enum class Fault { none, kill, error };
 
 // Only this program's one thread arms and counts.
 Fault armed = Fault::none;
-int steps_left = 0;               // before the fault
-int error_number = 0;             // of Fault::error
-int flock_error = 0;              // what every flock() fails with
-int swept_before_lock = 0;        // how many files somebody else removes as they are about to be locked
+int steps_left = 0;                // before the fault
+int error_number = 0;              // of Fault::error
+int flock_error = 0;               // what every flock() fails with
+int swept_before_lock = 0;         // how many files somebody else removes as they are about to be locked
+const char* used_again = nullptr;  // the file that somebody uses before it is looked at for the second time
+int looks_at_it = 0;
 const char* vanishing = nullptr;  // the file that somebody else moves away as soon as it is opened there
 
 // True when the step that calls it must fail; never returns when the process is to die there.
@@ -100,6 +104,13 @@ int mkdir(const char* path, mode_t mode) noexcept {
 
 int unlink(const char* path) noexcept {
     return fails_here() ? -1 : static_cast<int>(::syscall(SYS_unlink, path));
+}
+
+int lstat(const char* path, struct stat* info) noexcept {
+    if (used_again != nullptr && std::string_view(path) == used_again && ++looks_at_it == 2) {
+        ::utimensat(AT_FDCWD, path, nullptr, 0);
+    }
+    return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, info, AT_SYMLINK_NOFOLLOW));
 }
 
 int flock(int fd, int operation) noexcept {
@@ -361,4 +372,25 @@ TEST_CASE("StoreWriterWhoseNewFileIsSweptMakesAnother") {
     CHECK(put);
     CHECK(**store->get(make_key(1)) == make_entry(1, 1));
     CHECK(temporary_files(temporary.path()) == 0);
+}
+
+TEST_CASE("StoreEntryThatIsUsedWhileAPruneRunsStays") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    for (int i = 0; i < 3; ++i) {
+        REQUIRE(store->put(make_key(i), make_entry(i)));
+    }
+    const auto listed = store->list();
+    const struct timespec old[] = {{0, UTIME_OMIT}, {1000, 0}};
+    for (const auto& entry : *listed) {
+        REQUIRE(::utimensat(AT_FDCWD, entry.path.c_str(), old, 0) == 0);
+    }
+    const auto path = listed->at(1).path.string();
+    looks_at_it = 0;
+    used_again = path.c_str();
+    const auto report = store->prune({.max_age = std::chrono::hours(1)});
+    used_again = nullptr;
+    REQUIRE(report);
+    CHECK(report->removed.size() == 2);
+    CHECK(fs::exists(path));
 }
