@@ -258,6 +258,10 @@ TEST_CASE("BadUsageEndsWithTwoAndSaysWhat") {
         {"doctor", "extra"},
         {"doctor", "--frobnicate"},
         {"check-table", "--frobnicate"},
+        {"stats", "--frobnicate"},
+        {"prune", "--max-size", "much"},
+        {"prune", "--max-age"},
+        {"clear", "--frobnicate"},
         {"suggest"},
         {"suggest", "--frobnicate"},
         {"warm", "linear", "n=4096", "--target", "gfx1100"},
@@ -377,7 +381,8 @@ TEST_CASE("HelpAndVersionAreNoErrors") {
         CHECK(contains(help.out, command));
     }
     // Each command's help stands alone: what it does, its options, how it ends.
-    const auto commands = {"warm", "verify", "explain", "show", "ls", "doctor", "check-table", "suggest"};
+    const auto commands = {"warm",  "verify", "explain", "show",        "ls",     "stats",
+                           "prune", "clear",  "doctor",  "check-table", "suggest"};
     for (const std::string command : commands) {
         const auto own = run_kiln({command, "--help"}, {});
         CHECK(own.exit_code == 0);
