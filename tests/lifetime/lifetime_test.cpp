@@ -59,7 +59,7 @@ const Scratch& scratch() {
 // What the process wrote. It must end by itself, with 0: `timeout` answers 124 for one that hangs.
 std::string run(const std::string& command) {
     FILE* const pipe =
-        popen(fmt::format("{} timeout -k 10 120 {} 2>&1", scratch().environment(), command).c_str(), "r");
+        popen(fmt::format("{} timeout -k 10 300 {} 2>&1", scratch().environment(), command).c_str(), "r");
     REQUIRE(pipe != nullptr);
     std::string output;
     char buffer[4096];
