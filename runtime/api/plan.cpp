@@ -73,8 +73,10 @@ const char* kiln_plan_kernel_name(const kiln_plan* plan, int64_t m) {
 }
 
 kiln_status kiln_plan_ready(const kiln_plan* plan, int64_t m) {
-    const kiln_status status = check(plan, "a plan", nullptr);
-    return status == KILN_OK ? plan->plan->ready(m) : status;
+    if (plan == nullptr) {
+        return -KILN_ERROR_INVALID_ARGUMENT;
+    }
+    return kiln::api::is_of_parent(plan) ? -KILN_ERROR_ENVIRONMENT : plan->plan->ready(m);
 }
 
 kiln_status kiln_plan_wait(const kiln_plan* plan, int64_t timeout_ms, kiln_error** error) {

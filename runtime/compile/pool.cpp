@@ -1,12 +1,12 @@
 #include "runtime/compile/pool.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <new>
 #include <system_error>
 
 #include <fmt/format.h>
+
+#include "base/signals_blocked.hpp"
 
 namespace kiln::compile {
 namespace {
@@ -16,22 +16,6 @@ using std::chrono::steady_clock;
 auto stopped(std::string_view subject) {
     return fail(ErrorCode::worker_failed, Stage::compile, fmt::format("{}: stopped", subject));
 }
-
-// Threads that start meanwhile take no signal: those are the host's, and its handlers' business.
-class SignalsBlocked {
-  public:
-    SignalsBlocked() {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-  private:
-    sigset_t before_{};
-};
 
 }  // namespace
 

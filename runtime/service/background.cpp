@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
+#include "base/signals_blocked.hpp"
 
 namespace kiln::service {
 
@@ -18,7 +19,9 @@ namespace {
 struct Registry {
     std::uint32_t generation = fork_generation();
     std::mutex mutex;
-    std::vector<Background*> members;  // protected by mutex
+    // Protected by mutex.
+    std::vector<Background*> members;
+    bool ended = false;
 };
 
 std::atomic<Registry*> current_registry{nullptr};
@@ -38,18 +41,22 @@ Registry& registry() {
 void stop_all() {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
+    all.ended = true;
     for (Background* member : all.members) {
         member->stop();
     }
 }
 
-void enter(Background* background) {
-    // Registered after the driver was bound, hence run before the driver's own handlers.
+// False when the process ends: nobody would stop it.
+bool enter(Background* background) {
     static const int registered = std::atexit(stop_all);
     static_cast<void>(registered);
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
-    all.members.push_back(background);
+    if (!all.ended) {
+        all.members.push_back(background);
+    }
+    return !all.ended;
 }
 
 void leave(Background* background) {
@@ -61,48 +68,46 @@ void leave(Background* background) {
 }  // namespace
 
 Background::Background(unsigned max_threads, std::function<void()> abort)
-    : max_threads_(std::max(max_threads, 1u)), abort_(std::move(abort)), generation_(fork_generation()) {}
+    : max_threads_(std::max(max_threads, 1u)), abort_(std::move(abort)) {}
 
 Background::~Background() {
-    if (generation_ != fork_generation()) {
-        // The threads are the parent's: there is nothing to join, and a thread object must not be destroyed
-        // unjoined.
-        static_cast<void>(new std::vector<std::thread>(std::move(threads_)));
-        return;
-    }
     leave(this);
     stop();
 }
 
 void Background::post(Task task) {
-    bool first = false;
+    if (!entered_.exchange(true) && !enter(this)) {
+        stop();
+    }
     {
         const std::lock_guard lock(mutex_);
         if (!stopped_) {
             queue_.push_back(std::move(task));
             task = nullptr;
-            first = threads_.empty();
             if (idle_ < queue_.size() && threads_.size() < max_threads_) {
-                try {
-                    threads_.emplace_back([this] { work(); });
-                } catch (const std::system_error& error) {
-                    if (threads_.empty()) {
-                        task = std::move(queue_.back());
-                        queue_.pop_back();
-                        first = false;
-                        log::warning("no thread to prepare in the background: {}", error.what());
-                    }
-                }
+                start_thread();
+            }
+            if (threads_.empty()) {
+                task = std::move(queue_.back());
+                queue_.pop_back();
             }
         }
-    }
-    if (first) {
-        enter(this);
     }
     if (task) {
         task(Turn::dropped);
     } else {
         changed_.notify_one();
+    }
+}
+
+void Background::start_thread() noexcept {
+    try {
+        // A signal that the host waits for is not for a thread of ours.
+        const SignalsBlocked blocked;
+        threads_.reserve(threads_.size() + 1);
+        threads_.emplace_back([this] { work(); });
+    } catch (const std::exception& error) {
+        log::warning("no further thread to prepare in the background: {}", error.what());
     }
 }
 

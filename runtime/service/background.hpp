@@ -1,12 +1,13 @@
 // Threads of a service that prepare plans while the program goes on.
 //
 // Whoever holds a Background is a thread of the program: a task holds none, so the last release, which joins,
-// never happens on a thread of its own. An exit handler ends every Background that is still there, before the
-// driver's own end.
+// never happens on a thread of its own. An exit handler, registered when the first one is used (and a driver
+// is bound), ends every Background that is still there; one that is used later begins nothing. In a fork none
+// may be destroyed: its threads are the parent's.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -38,11 +39,12 @@ class Background {
 
   private:
     void work();
+    void start_thread() noexcept;  // requires mutex_
 
     // Constant after construction.
     const unsigned max_threads_;
     const std::function<void()> abort_;
-    const std::uint32_t generation_;
+    std::atomic<bool> entered_{false};
 
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -1,5 +1,7 @@
 #include "runtime/service/bucket_loader.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/log.hpp"
@@ -35,12 +37,31 @@ Refusal BucketLoader::disabled(const Specialisation& specialisation) {
 }
 
 std::shared_ptr<Health> BucketLoader::health(int ordinal, const Specialisation& specialisation) {
+    const Digest digest = sha256(specialisation.request_document);
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<Health>& health = health_[{ordinal, specialisation.request_document}];
+    if (health_.size() >= next_forget_) {
+        forget_unused();
+    }
+    std::shared_ptr<Health>& health = health_[{ordinal, digest}];
     if (health == nullptr) {
         health = std::make_shared<Health>();
     }
     return health;
+}
+
+void BucketLoader::forget_unused() {
+    std::erase_if(health_,
+                  [](const auto& entry) { return entry.second.use_count() == 1 && !entry.second->disabled; });
+    next_forget_ = std::max<std::size_t>(256, 2 * health_.size());
+}
+
+bool BucketLoader::is_disabled(int ordinal, const Specialisation& specialisation) {
+    if (health(ordinal, specialisation)->disabled) {
+        return true;
+    }
+    const Digest digest = sha256(specialisation.request_document);
+    const std::lock_guard lock(mutex_);
+    return not_to_be_built_.contains(digest);
 }
 
 Refusal BucketLoader::refuse(int ordinal, const Specialisation& specialisation, Error error) {
@@ -51,6 +72,11 @@ Refusal BucketLoader::refuse(int ordinal, const Specialisation& specialisation, 
         }
     }
     if (disables(error)) {
+        if (error.stage == Stage::compile) {
+            const Digest digest = sha256(specialisation.request_document);
+            const std::lock_guard lock(mutex_);
+            not_to_be_built_.insert(digest);
+        }
         ledger_.disable(*health(ordinal, specialisation), specialisation.kernel_name, error.message);
     }
     return {0, std::move(error)};
@@ -88,7 +114,7 @@ Result<LoadedBucketPtr> BucketLoader::load(device::Device& device, const Artifac
 
 Answer<LoadedBucketPtr> BucketLoader::obtain(device::Device& device, const Specialisation& specialisation) {
     const int ordinal = device.info().ordinal;
-    if (health(ordinal, specialisation)->disabled) {
+    if (is_disabled(ordinal, specialisation)) {
         return tl::unexpected(disabled(specialisation));
     }
     Result<ArtifactPtr> artifact = builder_->obtain(specialisation);

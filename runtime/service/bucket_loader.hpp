@@ -1,5 +1,6 @@
 // From a specialisation to a bucket that a device can launch: obtained, its argument block checked, loaded. A
-// failure that speaks of the specialisation itself disables it on that device.
+// failure that speaks of the specialisation itself disables it: of a build everywhere, of a load on that
+// device.
 //
 // Shared by a service and those of its plans that load buckets later, so that a plan may outlive its service.
 #pragma once
@@ -9,10 +10,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/operators/decline.hpp"
 #include "runtime/service/builder.hpp"
@@ -46,8 +49,11 @@ class BucketLoader {
     [[nodiscard]] operators::Refusal refuse(int ordinal, const operators::Specialisation& specialisation,
                                             Error error);
 
+    // Whether it may be launched on one device: a load or a launch that fails there disables it there.
     [[nodiscard]] std::shared_ptr<Health> health(int ordinal,
                                                  const operators::Specialisation& specialisation);
+    // On that device, or, when it can not be built, on all.
+    [[nodiscard]] bool is_disabled(int ordinal, const operators::Specialisation& specialisation);
     // What a disabled specialisation declines with.
     [[nodiscard]] static operators::Refusal disabled(const operators::Specialisation& specialisation);
 
@@ -62,9 +68,13 @@ class BucketLoader {
     Ledger ledger_;
     std::atomic<std::uint64_t> loads_{0};
 
+    void forget_unused();  // requires mutex_
+
     std::mutex mutex_;
-    // By ordinal and request document; protected by mutex_.
-    std::map<std::pair<int, std::string>, std::shared_ptr<Health>> health_;
+    // Protected by mutex_; by digest of the request document.
+    std::map<std::pair<int, Digest>, std::shared_ptr<Health>> health_;
+    std::set<Digest> not_to_be_built_;
+    std::size_t next_forget_ = 256;
 };
 
 }  // namespace kiln::service

@@ -80,7 +80,13 @@ kiln_status BucketSet::first_use(std::size_t index, device::Stream stream) noexc
         }
         bucket.in_progress_ = true;
     }
-    return obtain_now(index);
+    const kiln_status status = obtain_now(index);
+    if (status != KILN_OK) {
+        // The launch has been told, so the next wait need not.
+        const std::lock_guard lock(mutex_);
+        bucket.reported_ = true;
+    }
+    return status;
 } catch (const std::exception&) {
     return -KILN_ERROR_INTERNAL;
 }
@@ -93,16 +99,20 @@ kiln_status BucketSet::obtain_now(std::size_t index) {
             return tl::unexpected(internal(exception.what()));
         }
     };
-    return settle(buckets_[index], attempt());
+    Answer<LoadedBucketPtr> answer = attempt();
+    return settle(buckets_[index], std::move(answer),
+                  loader_->builder().is_stopped() ? Expected::yes : Expected::no);
 }
 
-kiln_status BucketSet::settle(PlanBucket& bucket, Answer<LoadedBucketPtr> answer) {
+kiln_status BucketSet::settle(PlanBucket& bucket, Answer<LoadedBucketPtr> answer, Expected expected) {
     kiln_status status = KILN_OK;
     std::string message;
     {
         const std::lock_guard lock(mutex_);
         bucket.in_progress_ = false;
-        if (answer) {
+        if (bucket.loaded() != nullptr) {
+            // Nothing that others may use is replaced.
+        } else if (answer) {
             bucket.failure_.reset();
             bucket.owner_ = *std::move(answer);
             bucket.loaded_.store(bucket.owner_.get(), std::memory_order_release);
@@ -115,8 +125,11 @@ kiln_status BucketSet::settle(PlanBucket& bucket, Answer<LoadedBucketPtr> answer
         }
     }
     settled_.notify_all();
-    if (status < 0 && !bucket.health->disabled) {
-        log::warning("{}", message);
+    if (status != KILN_OK && status != KILN_DECLINE_DISABLED && !bucket.health->disabled) {
+        log::write(expected == Expected::yes ? log::Level::debug
+                   : status > 0              ? log::Level::info
+                                             : log::Level::warning,
+                   message);
     }
     return status;
 }
@@ -148,7 +161,8 @@ void BucketSet::drop(std::size_t index) noexcept {
         tl::unexpected(Refusal{0,
                                {ErrorCode::environment, Stage::compile,
                                 "no thread is there to prepare it: none could be started, or the process "
-                                "ends"}})));
+                                "ends"}}),
+        Expected::yes));
 }
 
 std::optional<Refusal> BucketSet::first_failure() {
@@ -159,12 +173,29 @@ std::optional<Refusal> BucketSet::first_failure() {
         if (first || (!bucket.failure_ && !bucket.health->disabled)) {
             continue;
         }
-        first = bucket.health->disabled && !is_news ? BucketLoader::disabled(wanted_[i]) : bucket.failure_;
-        if (!is_news && bucket.failure_) {
+        if (!bucket.health->disabled || is_news) {
+            first = bucket.failure_;
+            continue;
+        }
+        first = BucketLoader::disabled(wanted_[i]);
+        if (bucket.failure_) {
             first->error.message += ": " + bucket.failure_->error.message;
         }
     }
     return first;
+}
+
+std::optional<Refusal> BucketSet::first_not_loaded() const {
+    const auto is_missing = [](const PlanBucket& bucket) { return bucket.loaded() == nullptr; };
+    const auto first = std::find_if(buckets_.begin(), buckets_.end(), is_missing);
+    if (first == buckets_.end()) {
+        return std::nullopt;
+    }
+    return Refusal{KILN_DECLINE_COMPILING,
+                   {ErrorCode::invalid_argument, Stage::compile,
+                    fmt::format("{} of {} buckets are not ready, {} the first of them",
+                                std::count_if(buckets_.begin(), buckets_.end(), is_missing), buckets_.size(),
+                                first->kernel_name)}};
 }
 
 Answer<void> BucketSet::wait(std::chrono::milliseconds timeout) {
@@ -175,23 +206,17 @@ Answer<void> BucketSet::wait(std::chrono::milliseconds timeout) {
         return std::none_of(buckets_.begin(), buckets_.end(),
                             [](const PlanBucket& bucket) { return bucket.in_progress_; });
     };
+    bool settled = true;
     if (timeout.count() < 0 || timeout > kLongest) {
         settled_.wait(lock, all_settled);
-    } else if (!settled_.wait_for(lock, timeout, all_settled)) {
-        const auto under_way = std::count_if(buckets_.begin(), buckets_.end(),
-                                             [](const PlanBucket& bucket) { return bucket.in_progress_; });
-        return operators::declined(
-            KILN_DECLINE_COMPILING, Stage::compile,
-            fmt::format("{} of {} buckets are not ready after {} ms, {} among them", under_way,
-                        buckets_.size(), timeout.count(),
-                        std::find_if(buckets_.begin(), buckets_.end(), [](const PlanBucket& bucket) {
-                            return bucket.in_progress_;
-                        })->kernel_name));
+    } else {
+        settled = settled_.wait_for(lock, timeout, all_settled);
     }
-    if (std::optional<Refusal> failure = first_failure()) {
-        return tl::unexpected(*std::move(failure));
+    std::optional<Refusal> refusal = settled ? first_failure() : std::nullopt;
+    if (!refusal) {
+        refusal = first_not_loaded();
     }
-    return {};
+    return refusal ? Answer<void>(tl::unexpected(*std::move(refusal))) : Answer<void>();
 }
 
 }  // namespace kiln::service

@@ -47,7 +47,7 @@ class PlanBucket {
     LoadedBucketPtr owner_;
     bool in_progress_ = false;
     std::optional<operators::Refusal> failure_;  // of the last attempt
-    bool reported_ = false;                      // the failure was an answer of wait()
+    bool reported_ = false;                      // the failure was an answer of wait() or of a launch
 };
 
 // Thread safe.
@@ -76,13 +76,18 @@ class BucketSet {
     void drop(std::size_t index) noexcept;
 
     // Waits until nothing is under way, no longer than `timeout` (negative: without limit). Then the first
-    // failure, if there is one.
+    // failure, or what is not loaded, if there is any.
     [[nodiscard]] operators::Answer<void> wait(std::chrono::milliseconds timeout);
 
   private:
     [[nodiscard]] kiln_status obtain_now(std::size_t index);
-    [[nodiscard]] kiln_status settle(PlanBucket& bucket, operators::Answer<LoadedBucketPtr> answer);
-    [[nodiscard]] std::optional<operators::Refusal> first_failure();  // requires mutex_
+    // Whether a failure is what an end of service or process brings.
+    enum class Expected { yes, no };
+    [[nodiscard]] kiln_status settle(PlanBucket& bucket, operators::Answer<LoadedBucketPtr> answer,
+                                     Expected expected);
+    // Both require mutex_.
+    [[nodiscard]] std::optional<operators::Refusal> first_failure();
+    [[nodiscard]] std::optional<operators::Refusal> first_not_loaded() const;
 
     // Constant after construction.
     const std::shared_ptr<device::Device> device_;

@@ -131,13 +131,22 @@ Result<ArtifactPtr> Builder::obtain(const operators::Specialisation& specialisat
     if (shared.valid()) {
         return shared.get();
     }
+    const auto forget = [&] {
+        const std::lock_guard lock(mutex_);
+        if (!only_in_memory_.contains(specialisation.request_document)) {
+            // A store has it now, or a failed attempt may be made again.
+            in_flight_.erase(specialisation.request_document);
+        }
+    };
     Outcome outcome = attempt();
-    promise.set_value(outcome);
-    const std::lock_guard lock(mutex_);
-    if (!only_in_memory_.contains(specialisation.request_document)) {
-        // A store has it now, or a failed attempt may be made again.
-        in_flight_.erase(specialisation.request_document);
+    try {
+        promise.set_value(outcome);
+    } catch (...) {
+        promise.set_exception(std::current_exception());
+        forget();
+        throw;
     }
+    forget();
     return outcome;
 }
 

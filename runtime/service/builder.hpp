@@ -104,6 +104,7 @@ class Builder {
     // Ends the compiles under way, and compiles nothing from then on: both are errors of the environment.
     // What the store holds is still served. Any thread, more than once.
     void stop() noexcept;
+    [[nodiscard]] bool is_stopped() const noexcept { return stopped_; }
 
     // The compiler, made at the first call. A failed attempt is made again at the next: what was missing may
     // have been installed.

@@ -10,29 +10,40 @@
 namespace kiln::service {
 
 Result<std::optional<std::string>> KernelSources::find(std::string_view path) const {
-    for (const std::filesystem::path& folder : folders_) {
-        Result<std::string> text = read_text_file(folder / path, Stage::compile);
-        if (text) {
-            return std::optional(*std::move(text));
+    const std::lock_guard lock(mutex_);
+    return find_locked(path);
+}
+
+Result<std::optional<std::string>> KernelSources::find_locked(std::string_view path) const {
+    auto known = in_folders_.find(path);
+    if (known == in_folders_.end() && !folders_.empty()) {
+        Text text;
+        for (auto folder = folders_.begin(); folder != folders_.end() && !text; ++folder) {
+            Result<std::string> read = read_text_file(*folder / path, Stage::compile);
+            if (read) {
+                text = *std::move(read);
+            } else if (read.error().code != ErrorCode::not_found) {
+                return fail(read);
+            }
         }
-        if (text.error().code != ErrorCode::not_found) {
-            return fail(text);
-        }
+        known = in_folders_.emplace(path, std::move(text)).first;
+    }
+    if (known != in_folders_.end() && known->second) {
+        return known->second;
     }
     if (const embedded::EmbeddedFile* file = embedded::find(embedded::kernel_files(), path)) {
-        return std::optional(std::string(file->text));
+        return Text(std::string(file->text));
     }
-    return std::optional<std::string>();
+    return Text();
 }
 
 bool KernelSources::has(std::string_view template_id, const tables::Target& target) const {
     const std::string path = operators::template_path(template_id, target);
-    std::error_code ignored;
-    return has_read(template_id, target) || embedded::find(embedded::kernel_files(), path) != nullptr ||
-           std::ranges::any_of(folders_, [&](const std::filesystem::path& folder) {
-               return std::filesystem::symlink_status(folder / path, ignored).type() !=
-                      std::filesystem::file_type::not_found;
-           });
+    if (embedded::find(embedded::kernel_files(), path) != nullptr) {
+        return true;
+    }
+    const Result<Text> text = find(path);
+    return !text || text->has_value();
 }
 
 Result<std::shared_ptr<const operators::TemplateSource>> KernelSources::read(
@@ -42,8 +53,8 @@ Result<std::shared_ptr<const operators::TemplateSource>> KernelSources::read(
     if (const auto known = known_.find(path); known != known_.end()) {
         return known->second;
     }
-    Result<operators::TemplateSource> source =
-        operators::read_template(template_id, target, [this](std::string_view name) { return find(name); });
+    Result<operators::TemplateSource> source = operators::read_template(
+        template_id, target, [this](std::string_view name) { return find_locked(name); });
     if (!source) {
         return fail(source);
     }

@@ -1,5 +1,5 @@
 // The text of templates and their headers: folders of KILN_KERNEL_PATH first, then what the library carries.
-// A template is read when it is first needed and stays what it was then.
+// A file is read when it is first needed, and stays what it was then, absent too.
 #pragma once
 
 #include <filesystem>
@@ -25,8 +25,8 @@ class KernelSources {
     // when there is one that can not be read.
     [[nodiscard]] Result<std::optional<std::string>> find(std::string_view path) const;
 
-    // Whether the template has a file for the target, or had one when it was read. One that is there and can
-    // not be read counts: reading it says why.
+    // Whether the template has a file for the target. One that is there and can not be read counts: reading
+    // it says why.
     [[nodiscard]] bool has(std::string_view template_id, const tables::Target& target) const;
 
     // A template with its headers. A failed attempt is made again at the next call.
@@ -37,10 +37,15 @@ class KernelSources {
     [[nodiscard]] bool has_read(std::string_view template_id, const tables::Target& target) const;
 
   private:
+    using Text = std::optional<std::string>;
+    [[nodiscard]] Result<Text> find_locked(std::string_view path) const;  // requires mutex_
+
     const std::vector<std::filesystem::path> folders_;
 
     mutable std::mutex mutex_;
-    // By template_path(); protected by mutex_.
+    // Protected by mutex_.
+    mutable std::map<std::string, Text, std::less<>> in_folders_;  // nothing: none of the folders has it
+    // By template_path().
     mutable std::map<std::string, std::shared_ptr<const operators::TemplateSource>> known_;
 };
 

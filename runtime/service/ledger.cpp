@@ -1,5 +1,6 @@
 #include "runtime/service/ledger.hpp"
 
+#include <algorithm>
 #include <exception>
 
 #include "base/log.hpp"
@@ -42,6 +43,10 @@ void Declines::note(int decline, std::string_view detail) noexcept {
 
 std::shared_ptr<Declines> Ledger::declines_of(const std::string& label) {
     const std::lock_guard lock(mutex_);
+    if (by_label_.size() >= next_forget_) {
+        std::erase_if(by_label_, [](const auto& entry) { return entry.second.use_count() == 1; });
+        next_forget_ = std::max<std::size_t>(1024, 2 * by_label_.size());
+    }
     std::shared_ptr<Declines>& declines = by_label_[label];
     if (declines == nullptr) {
         declines = std::make_shared<Declines>(label, total_);

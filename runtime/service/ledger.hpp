@@ -57,7 +57,10 @@ class Ledger {
     std::atomic<std::uint64_t> disabled_{0};
 
     std::mutex mutex_;
-    std::map<std::string, std::shared_ptr<Declines>> by_label_;  // protected by mutex_
+    // Protected by mutex_. Bounded: of problems that no plan is of, the memory is lost now and then, and with
+    // it that their declines were said.
+    std::map<std::string, std::shared_ptr<Declines>> by_label_;
+    std::size_t next_forget_ = 1024;
 };
 
 }  // namespace kiln::service

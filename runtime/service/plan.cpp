@@ -104,7 +104,7 @@ void Plan::begin() const {
 }
 
 operators::Answer<void> Plan::wait(std::chrono::milliseconds timeout) const {
-    if (background_ != nullptr) {
+    if (background_ != nullptr && timeout.count() != 0) {
         begin();
     }
     return set_->wait(timeout);

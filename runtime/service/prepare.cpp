@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/signals_blocked.hpp"
 #include "runtime/service/service.hpp"
 
 namespace kiln::service {
@@ -23,6 +24,7 @@ std::vector<Result<ArtifactPtr>> obtain_all(Builder& builder,
             return builder.obtain(specialisation);
         };
         try {
+            const SignalsBlocked blocked;
             rest.push_back(std::async(std::launch::async, obtain));
         } catch (const std::system_error&) {
             // No thread to be had: this one does it, below.
@@ -69,7 +71,7 @@ Answer<Service::Resolved> Service::resolve(int ordinal, const Operator& op, cons
         if (!specialisation) {
             return failed(std::move(specialisation.error()));
         }
-        if (loader_->health(ordinal, *specialisation)->disabled) {
+        if (loader_->is_disabled(ordinal, *specialisation)) {
             resolved.disabled.push_back(resolved.specialisations.size());
         }
         resolved.specialisations.push_back(*std::move(specialisation));

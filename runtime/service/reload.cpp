@@ -1,11 +1,9 @@
 #include <cstdlib>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/log.hpp"
 #include "runtime/service/service.hpp"
@@ -44,42 +42,21 @@ std::size_t count_changed(const tables::Table& before, const tables::Table& afte
     return changed;
 }
 
-// A row whose template is not there serves nothing and is no fault. But a template that was in use is missed.
-Result<void> check_templates(const Snapshot& before, const Snapshot& after) {
-    std::set<std::string> gone;
-    for (const tables::Row* row : after.table->rows()) {
-        for (const tables::Bucket& bucket : row->buckets) {
-            if (before.sources.has_read(bucket.template_id, row->target) &&
-                !after.sources.has(bucket.template_id, row->target)) {
-                gone.insert(operators::template_path(bucket.template_id, row->target));
-            }
-        }
-    }
-    if (gone.empty()) {
-        return {};
-    }
-    return fail(ErrorCode::bad_input, Stage::table,
-                fmt::format("expected the templates that were in use, found no {}", fmt::join(gone, ", ")));
-}
-
 }  // namespace
 
 Result<void> Service::reload() {
     const std::lock_guard lock(reload_mutex_);
-    Result<std::shared_ptr<const tables::Table>> table = open_table(settings_);
-    if (!table) {
-        return fail(table);
-    }
     const SnapshotPtr before = snapshot();
-    auto after = std::make_shared<const Snapshot>(*std::move(table), settings_.kernel_path);
-    if (Result<void> sound = check_templates(*before, *after); !sound) {
-        return fail(sound);
+    Result<SnapshotPtr> after = open_snapshot(settings_, before.get());
+    if (!after) {
+        return fail(after);
     }
-    const std::size_t changed = count_changed(*before->table, *after->table);
-    log::event(log::Level::info, "reload", {{"rows", after->table->rows().size()}, {"changed", changed}});
+    log::event(log::Level::info, "reload",
+               {{"rows", (*after)->table->rows().size()},
+                {"changed", count_changed(*before->table, *(*after)->table)}});
     {
         const std::lock_guard swap_lock(snapshot_mutex_);
-        snapshot_ = std::move(after);
+        snapshot_ = *std::move(after);
     }
     ++reloads_;
     return {};

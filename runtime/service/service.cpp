@@ -57,13 +57,12 @@ Result<std::unique_ptr<Service>> Service::open(Settings settings, Parts parts) {
     for (const std::string& warning : settings.warnings) {
         log::warning("{}", warning);
     }
-    Result<std::shared_ptr<const tables::Table>> table = open_table(settings);
-    if (!table) {
-        return fail(table);
+    Result<SnapshotPtr> snapshot = open_snapshot(settings, nullptr);
+    if (!snapshot) {
+        return fail(snapshot);
     }
     parts = real_parts(settings, std::move(parts));
-    auto snapshot = std::make_shared<const Snapshot>(*std::move(table), settings.kernel_path);
-    return std::unique_ptr<Service>(new Service(std::move(settings), std::move(snapshot), std::move(parts)));
+    return std::unique_ptr<Service>(new Service(std::move(settings), *std::move(snapshot), std::move(parts)));
 }
 
 Service::Service(Settings settings, SnapshotPtr snapshot, Parts parts)

@@ -32,7 +32,7 @@ using operators::Problem;
 struct Statistics : BuildStatistics {
     std::uint64_t loads = 0;     // code objects handed to a driver
     std::uint64_t declines = 0;  // of supports(), prepare() and launches
-    std::uint64_t disabled = 0;  // specialisations, each counted for each device
+    std::uint64_t disabled = 0;  // failures that took a specialisation out
     std::uint64_t reloads = 0;   // that took the tables
 };
 

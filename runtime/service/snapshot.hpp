@@ -11,12 +11,11 @@
 
 namespace kiln::service {
 
-// Constant, but for the templates that are read when they are first needed. Thread safe.
+// Constant once others can see it: what the sources still read then, the library carries. Thread safe.
 struct Snapshot {
-    Snapshot(std::shared_ptr<const tables::Table> its_table, std::vector<std::filesystem::path> kernel_path)
-        : table(std::move(its_table)), sources(std::move(kernel_path)) {}
+    explicit Snapshot(std::vector<std::filesystem::path> kernel_path) : sources(std::move(kernel_path)) {}
 
-    const std::shared_ptr<const tables::Table> table;  // never null
+    std::shared_ptr<const tables::Table> table;  // not null
     const KernelSources sources;
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -28,8 +30,8 @@ constexpr std::string_view kSchemaFolder = "schema/";
 // templates have a source for it. For one pass over the tables: what it learnt of a template holds that long.
 class RowJudge {
   public:
-    explicit RowJudge(const Settings& settings)
-        : sources_(settings.kernel_path), only_carried_(settings.kernel_path.empty()) {}
+    RowJudge(const Settings& settings, const KernelSources& sources)
+        : sources_(sources), only_carried_(settings.kernel_path.empty()) {}
 
     std::vector<RowFault> operator()(tables::Row& row) {
         auto faults = operators::check_row(row);
@@ -89,10 +91,25 @@ class RowJudge {
         return known->second;
     }
 
-    const KernelSources sources_;
+    const KernelSources& sources_;
     const bool only_carried_;
     std::map<std::string, Known> known_;
 };
+
+// A row whose template is not there serves nothing and is no fault. But a template that was in use is missed.
+std::set<std::string> missing_templates(const Snapshot& before, const tables::Table& table,
+                                        const KernelSources& sources) {
+    std::set<std::string> missing;
+    for (const tables::Row* row : table.rows()) {
+        for (const tables::Bucket& bucket : row->buckets) {
+            if (before.sources.has_read(bucket.template_id, row->target) &&
+                !sources.has(bucket.template_id, row->target)) {
+                missing.insert(operators::template_path(bucket.template_id, row->target));
+            }
+        }
+    }
+    return missing;
+}
 
 }  // namespace
 
@@ -107,12 +124,16 @@ tables::Layer shipped_layer() {
 }
 
 Result<tables::LoadedTable> load_tables(const Settings& settings) {
+    return load_tables(settings, KernelSources(settings.kernel_path));
+}
+
+Result<tables::LoadedTable> load_tables(const Settings& settings, const KernelSources& sources) {
     const embedded::EmbeddedFile* schema = embedded::find(embedded::shape_files(), kSchema);
     if (schema == nullptr) {
         return fail(ErrorCode::internal, Stage::table,
                     "the library was built without the schema of its shape tables");
     }
-    RowJudge judge(settings);
+    RowJudge judge(settings, sources);
     const Result<std::unique_ptr<tables::Loader>> loader =
         tables::Loader::create(schema->text, [&judge](tables::Row& row) { return judge(row); });
     if (!loader) {
@@ -128,18 +149,27 @@ Result<tables::LoadedTable> load_tables(const Settings& settings) {
     return loaded;
 }
 
-Result<std::shared_ptr<const tables::Table>> open_table(const Settings& settings) {
-    Result<tables::LoadedTable> loaded = load_tables(settings);
+Result<SnapshotPtr> open_snapshot(const Settings& settings, const Snapshot* before) {
+    auto snapshot = std::make_shared<Snapshot>(settings.kernel_path);
+    Result<tables::LoadedTable> loaded = load_tables(settings, snapshot->sources);
     if (!loaded) {
         return fail(loaded);
     }
     for (const tables::Fault& warning : loaded->warnings) {
         log::warning("{}", warning.text());
     }
-    if (!loaded->faults.empty()) {
-        return tl::unexpected<Error>(tables::to_error(loaded->faults));
+    std::string faults = loaded->faults.empty() ? std::string() : tables::to_error(loaded->faults).message;
+    if (before != nullptr) {
+        for (const std::string& path : missing_templates(*before, loaded->table, snapshot->sources)) {
+            faults += fmt::format("{}{}: expected the template, which was in use, found no such file",
+                                  faults.empty() ? "" : "\n", path);
+        }
     }
-    return std::make_shared<const tables::Table>(std::move(loaded->table));
+    if (!faults.empty()) {
+        return fail(ErrorCode::bad_input, Stage::table, std::move(faults));
+    }
+    snapshot->table = std::make_shared<const tables::Table>(std::move(loaded->table));
+    return SnapshotPtr(std::move(snapshot));
 }
 
 }  // namespace kiln::service

@@ -8,17 +8,21 @@
 
 #include "base/error.hpp"
 #include "runtime/service/settings.hpp"
+#include "runtime/service/snapshot.hpp"
 #include "runtime/tables/loader.hpp"
 
 namespace kiln::service {
 
 // Reads every layer anew: the sound rows, every fault, every warning. An error only when the library carries
-// no schema.
+// no schema. With KILN_KERNEL_PATH, every template that a row names is read by that, so that whoever keeps
+// `sources` has templates and tables of one moment.
+[[nodiscard]] Result<tables::LoadedTable> load_tables(const Settings& settings, const KernelSources& sources);
 [[nodiscard]] Result<tables::LoadedTable> load_tables(const Settings& settings);
 
-// The same whole or not at all: a table that never changes, or every fault in one error of code bad_input.
+// The same whole or not at all: tables and templates that never change, or every fault in one error of code
+// bad_input. `before` is what a reload replaces, or null: a template that it had read must still be there.
 // Warnings go to the log.
-[[nodiscard]] Result<std::shared_ptr<const tables::Table>> open_table(const Settings& settings);
+[[nodiscard]] Result<SnapshotPtr> open_snapshot(const Settings& settings, const Snapshot* before);
 
 // The texts that the library carries, without the schema: the shipped layer.
 [[nodiscard]] tables::Layer shipped_layer();

@@ -114,10 +114,15 @@ TEST_CASE_FIXTURE(Modes, "lazy: each bucket is obtained by its first launch, and
 
     CHECK(launch(*plan, 16) == KILN_OK);
     CHECK(service->statistics().compiles == 2);
+    // 0 only looks.
+    CHECK(plan->wait(0ms).error().decline == KILN_DECLINE_COMPILING);
+    CHECK(plan->ready(4) == KILN_DECLINE_COMPILING);
+    CHECK(service->statistics().compiles == 2);
     CHECK(plan->wait(kForever));
     CHECK(service->statistics().compiles == 3);
     CHECK(device->loads == 3);
     CHECK(plan->ready(4) == KILN_OK);
+    CHECK(plan->wait(0ms));
 }
 
 TEST_CASE_FIXTURE(Modes, "lazy: once a bucket is loaded, its launch allocates nothing") {
@@ -325,7 +330,6 @@ TEST_CASE_FIXTURE(Modes, "lazy: an earlier failure of the device is an error tha
     CHECK(launch(*plan, 4) == -KILN_ERROR_DEVICE_FAILED);
     device->load_error.reset();
     CHECK(service->statistics().disabled == 0);
-    REQUIRE(!plan->wait(kForever));  // nobody was told of it yet
     REQUIRE(plan->wait(kForever));
     CHECK(launch(*plan, 4) == KILN_OK);
 }

@@ -102,7 +102,7 @@ typedef enum kiln_decline {
     KILN_DECLINE_PROCESSOR = 2,      /* rows have these dimensions, none for the processor of this device */
     KILN_DECLINE_TARGET_FEATURE = 3, /* rows for this processor pin a feature that the device has otherwise */
     KILN_DECLINE_SWITCHED_OFF = 4, /* KILN_DISABLE or the configuration takes this operator or template out */
-    KILN_DECLINE_DISABLED = 5,     /* a build, a load or a launch of it failed earlier in this process */
+    KILN_DECLINE_DISABLED = 5,     /* a build, a load or a launch of it failed earlier */
     KILN_DECLINE_COMPILER = 6,     /* the compiler at hand can not build for the target (HIP before 7.2) */
     KILN_DECLINE_DIMENSIONS = 7,   /* dimensions that the operator's layouts do not allow */
     KILN_DECLINE_X_TYPE = 8,       /* activations of another type than the operator takes */
@@ -205,7 +205,8 @@ typedef struct kiln_config {
 KILN_API KILN_NODISCARD kiln_status kiln_service_open(const kiln_config* config, kiln_service** service,
                                                       kiln_error** error);
 KILN_API kiln_service* kiln_service_retain(kiln_service* service);
-/* The last release ends what the service still compiles in the background, unless a plan wants it. */
+/* The last release ends what the service still compiles in the background, unless a plan wants it; as
+ * kiln_plan_release says. */
 KILN_API void kiln_service_release(kiln_service* service);
 
 /* Reads the shape tables and the templates of KILN_KERNEL_PATH again, while other threads prepare and launch.
@@ -228,7 +229,7 @@ typedef struct kiln_statistics {
     uint64_t layer_hits;     /* those of cache_hits that a layer of KILN_CACHE_PATH gave */
     uint64_t evictions;      /* entries that went to keep the store within its bound */
     uint64_t declines;       /* answers "not applicable" of supports, prepare and launches */
-    uint64_t disabled;       /* specialisations that a failure took out, each counted for each device */
+    uint64_t disabled;       /* failures that took a specialisation out */
     uint64_t reloads;        /* that took the tables */
 } kiln_statistics;
 #define KILN_STATISTICS_INIT \
@@ -248,9 +249,11 @@ typedef struct kiln_device_info {
     uint64_t memory_bytes;
 } kiln_device_info;
 
-/* How many devices there are. The first call binds the driver: a libamdhip64 that the process already holds
- * is used, else one is loaded. A device is named by its ordinal, as the driver numbers them: 0 .. count - 1.
- */
+/* How many devices there are. A device is named by its ordinal, as the driver numbers them: 0 .. count - 1.
+ *
+ * The first call that speaks of a device (this one, kiln_device_get_info, *_supports, *_prepare) binds the
+ * driver: a libamdhip64 that the process already holds is used, else one is loaded. Where that fails, the
+ * service keeps the failure and returns it to every later call. */
 KILN_API KILN_NODISCARD kiln_status kiln_device_count(kiln_service* service, int32_t* count,
                                                       kiln_error** error);
 /* `info->struct_size` must be set. KILN_ERROR_NOT_FOUND when there is no such device. */
@@ -292,7 +295,10 @@ typedef struct kiln_prepare_options {
     { sizeof(kiln_prepare_options), 0, 0 }
 
 KILN_API kiln_plan* kiln_plan_retain(kiln_plan* plan);
-/* The last release drops what the background has not begun, and does not wait for a compile. */
+/* The last release unloads its kernels, so it comes after the launches that were enqueued have run, and after
+ * every executable graph that captured one is destroyed. It drops what the background has not begun, and ends
+ * a compile that only this plan still waits for; it does wait for a load, for a compile inside this process
+ * (compile_in_process), and for another process that is building the same. */
 KILN_API void kiln_plan_release(kiln_plan* plan);
 
 /* What a launch of this M would find, without lock or wait: KILN_OK when its bucket is loaded (or M = 0);
@@ -303,14 +309,14 @@ KILN_API kiln_status kiln_plan_ready(const kiln_plan* plan, int64_t m);
 
 /* Has every bucket that is not ready obtained in the background, in lazy mode too, and waits. KILN_OK when
  * all are ready. KILN_DECLINE_COMPILING when that takes longer than timeout_ms milliseconds (negative: no
- * limit; 0: only looks); the work goes on.
+ * limit); the work goes on. With 0 it only looks, and begins nothing.
  *
  * In lazy and background mode a failure takes out only its bucket. The first such, by ascending M, is
  * returned here once nothing is being built any more, with its message. What speaks of the specialisation
  * itself (a refused compile, a crash of the compiler, a refused load) disables it as in prepare:
  * KILN_DECLINE_DISABLED from then on. Anything else (no compiler, a miss with KILN_JIT=off, an earlier error
- * of the device) may be put right: launches return that status at once, and each call of kiln_plan_wait tries
- * again. */
+ * of the device) may be put right: launches return that status at once, and once it was returned, by a launch
+ * in lazy mode or by this function, the next call that waits tries again. */
 KILN_API KILN_NODISCARD kiln_status kiln_plan_wait(const kiln_plan* plan, int64_t timeout_ms,
                                                    kiln_error** error);
 
