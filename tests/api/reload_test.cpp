@@ -209,15 +209,23 @@ TEST_CASE_FIXTURE(Running, "reload: threads prepare and reload at once") {
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
     CHECK(prepare(16));
-    for (int i = 0; i < 2; ++i) {
+    std::atomic<unsigned> rounds[2] = {};
+    for (std::atomic<unsigned>& its_rounds : rounds) {
         threads.emplace_back([&] {
             while (!stop) {
                 failures += !service.prepare(0, small_problem(16));
                 failures += !service.supports(0, small_problem(32));
+                ++its_rounds;
             }
         });
     }
     for (int i = 0; i < 10; ++i) {
+        // Between two reloads every thread begins and ends a round.
+        for (const std::atomic<unsigned>& its_rounds : rounds) {
+            for (const unsigned before = its_rounds; its_rounds < before + 2;) {
+                std::this_thread::yield();
+            }
+        }
         edit(small_table({small_row(32, 1), small_row(16, 1), small_row(48 + 16 * i, 1)}));
         failures += !service.reload();
     }

@@ -46,6 +46,12 @@ void use_parents(kiln_service* service, kiln_plan* plan, const kiln_linear_args&
     require_forked(kiln_service_statistics(service, &statistics), "kiln_service_statistics");
     require_forked(kiln_linear_launch(plan, nullptr, 1, &args), "kiln_linear_launch");
     require_forked(kiln_linear_launch(plan, nullptr, 0, nullptr), "kiln_linear_launch of nothing");
+    require_forked(kiln_plan_ready(plan, 1), "kiln_plan_ready");
+    require_forked(error, kiln_plan_wait(plan, 0, &error), "kiln_plan_wait");
+    ENGINE_REQUIRE(kiln_plan_device(plan) == -1);
+    ENGINE_REQUIRE(kiln_plan_max_m(plan) == 0);
+    ENGINE_REQUIRE(kiln_plan_kernel_name(plan, 1) == nullptr);
+    kiln_plan_release(kiln_plan_retain(plan));
 }
 
 // The child's own.

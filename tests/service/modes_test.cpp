@@ -324,6 +324,34 @@ TEST_CASE_FIXTURE(Modes, "a problem of which every bucket is disabled declines i
     }
 }
 
+TEST_CASE_FIXTURE(Modes,
+                  "what can not be built is tried once for all devices, what can not be loaded for each") {
+    const auto second = std::make_shared<DeviceDouble>("gfx950:sramecc+:xnack-", 1);
+    parts.open_devices = [this, second] {
+        return kiln::Result<std::vector<std::shared_ptr<kiln::device::Device>>>({device, second});
+    };
+    reopen();
+    gate->refuse("_m8");
+    const auto refused = [&](int ordinal) {
+        const auto plan = service->prepare(ordinal, linear(), small_problem());
+        return plan ? KILN_OK : plan.error().status();
+    };
+    CHECK(refused(0) == -KILN_ERROR_COMPILE_FAILED);
+    CHECK(refused(1) == KILN_DECLINE_DISABLED);
+    CHECK(service->supports(1, linear(), small_problem()).error().decline == KILN_DECLINE_DISABLED);
+    CHECK(service->statistics().compile_errors == 1);
+
+    gate = std::make_shared<Gate>();
+    parts.make_compiler = [its_gate = gate]() -> kiln::Result<std::unique_ptr<kiln::compile::Compiler>> {
+        return std::make_unique<GatedCompiler>(its_gate);
+    };
+    reopen();
+    device->load_error = {kiln::ErrorCode::load_failed, kiln::Stage::load, "no kernel image"};
+    CHECK(refused(0) == -KILN_ERROR_LOAD_FAILED);
+    CHECK(refused(0) == KILN_DECLINE_DISABLED);
+    CHECK(refused(1) == KILN_OK);
+}
+
 TEST_CASE_FIXTURE(Modes, "lazy: an earlier failure of the device is an error that disables nothing") {
     const auto plan = prepare(PrepareMode::lazy);
     device->load_error = {kiln::ErrorCode::device_failed, kiln::Stage::load, "a fault of before"};
