@@ -47,8 +47,9 @@ class Captured {
     }
     void replay() const {
         REQUIRE(driver_.call("hipGraphLaunch", executable_, stream_) == 0);
-        REQUIRE(driver_.call("hipStreamSynchronize", stream_) == 0);
+        synchronize();
     }
+    void synchronize() const { REQUIRE(driver_.call("hipStreamSynchronize", stream_) == 0); }
 
   private:
     Driver driver_;
@@ -148,6 +149,7 @@ TEST_CASE_FIXTURE(Capturing, "capture: a first use on another stream loads, and 
         arrays.clear();
         captured.replay();
         CHECK(arrays.is_right());
+        idle.synchronize();
         CHECK(aside.is_right());
     }
 }

@@ -59,8 +59,11 @@ class SmallCase {
     [[nodiscard]] bool is_right() const {
         return operators::compare_linear(read(), reference_, host_.m, host_.n).passed();
     }
-    // NaN everywhere.
-    void clear() const { driver_.call("hipMemset", static_cast<void*>(out_.get()), 0xff, out_.bytes()); }
+    // NaN everywhere, on every stream's view. Not while a stream captures.
+    void clear() const {
+        driver_.call("hipMemset", static_cast<void*>(out_.get()), 0xff, out_.bytes());
+        driver_.call("hipDeviceSynchronize");
+    }
 
   private:
     Driver driver_;
