@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 namespace kiln {
 
@@ -20,6 +21,26 @@ void watch_forks();
 // One more in a child than in its parent, if forks were watched when it was forked. No system call.
 [[nodiscard]] inline std::uint32_t fork_generation() noexcept {
     return detail::current_fork_generation.load(std::memory_order_relaxed);
+}
+
+// The T of this process, made at the first call: in a child another one than its parent's, which a thread
+// that is not there may have locked or half changed. Never destroyed, and only right once watch_forks() was
+// called.
+template <class T>
+[[nodiscard]] T& of_this_process() {
+    struct Own {
+        std::uint32_t generation = fork_generation();
+        T value;
+    };
+    static std::atomic<Own*> current{nullptr};
+    Own* own = current.load();
+    while (own == nullptr || own->generation != fork_generation()) {
+        auto made = std::make_unique<Own>();
+        if (current.compare_exchange_strong(own, made.get())) {
+            own = made.release();
+        }
+    }
+    return own->value;
 }
 
 }  // namespace kiln

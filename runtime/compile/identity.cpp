@@ -14,6 +14,7 @@
 
 #include "base/digest.hpp"
 #include "base/file.hpp"
+#include "base/fork_guard.hpp"
 #include "runtime/compile/elf.hpp"
 
 namespace kiln::compile {
@@ -86,8 +87,8 @@ class Memory {
 };
 
 Memory& memory() {
-    static Memory instance;
-    return instance;
+    watch_forks();
+    return of_this_process<Memory>();
 }
 
 bool is_compiler_library(std::string_view name) {

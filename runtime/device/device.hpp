@@ -90,8 +90,8 @@ class Device {
     // The words for a value that launch() returned.
     [[nodiscard]] virtual std::string describe(int driver_error) const = 0;
     // True for a value that is not the launched kernel's doing: an earlier asynchronous failure of the device
-    // or its context, a stream that is none, a capture that forbids the call, memory that ran out. Nothing is
-    // disabled for it.
+    // or its context, a stream that is none, a capture that forbids the call, memory that ran out, or one
+    // that nobody knows. Nothing is disabled for it.
     [[nodiscard]] virtual bool is_earlier_failure(int driver_error) const noexcept = 0;
 
     // The calling thread's current device, as the driver numbers them; negative when the driver will not say.

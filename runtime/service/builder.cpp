@@ -151,11 +151,16 @@ Result<ArtifactPtr> Builder::obtain(const operators::Specialisation& specialisat
 }
 
 Builder::Outcome Builder::build(const operators::Specialisation& specialisation) {
+    const auto count_miss = [this] {
+        const std::lock_guard lock(mutex_);
+        statistics_.cache_misses += has_places() ? 1 : 0;
+    };
     Result<cache::Key> key = this->key(specialisation);
     if (!key) {
         if (std::optional<ArtifactPtr> found = look_by_request(specialisation, Count::yes)) {
             return *std::move(found);
         }
+        count_miss();
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("{} is not in the cache and can not be compiled: {}", label(specialisation),
                                 key.error().message));
@@ -163,10 +168,6 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
     if (std::optional<ArtifactPtr> found = look(specialisation, *key, Count::yes)) {
         return *std::move(found);
     }
-    const auto count_miss = [this] {
-        const std::lock_guard lock(mutex_);
-        statistics_.cache_misses += has_places() ? 1 : 0;
-    };
     if (!jit_) {
         count_miss();
         return fail(ErrorCode::environment, Stage::compile,

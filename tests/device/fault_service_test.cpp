@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kiln/kiln.hpp"
 #include "tests/device/faulty/faulty.hpp"
@@ -146,13 +148,20 @@ void for_each_fault(const Phase& phase, const Body& body) {
     }
     for (const auto& [name, calls] : made) {
         for (int nth = 1; nth <= calls; ++nth) {
-            for (const int error : errors()) {
-                CAPTURE(name);
-                CAPTURE(nth);
-                CAPTURE(error);
-                body(name, nth, error);
-                faulty().disarm();
+            // What changes the thread's state may have done so and fail.
+            const bool either = name == "hipSetDevice" || name == "hipThreadExchangeStreamCaptureMode";
+            for (const bool done : either ? std::vector{false, true} : std::vector{false}) {
+                faulty().fail_when_done(done);
+                for (const int error : errors()) {
+                    CAPTURE(name);
+                    CAPTURE(nth);
+                    CAPTURE(error);
+                    CAPTURE(done);
+                    body(name, nth, error);
+                    faulty().disarm();
+                }
             }
+            faulty().fail_when_done(false);
             check_own_path();
             check_new_service();
             CHECK(faulty().live() == 0);

@@ -272,6 +272,7 @@ TEST_CASE("ASimulatedDeviceKeepsItsListingsWhereItsServiceSays") {
     const auto no_worker = open("two", "/nonexistent/kiln-compile");
     const auto refused = no_worker->load(code_object());
     REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::device_failed);  // no fault of the code object's
     CHECK(refused.error().message.find("/nonexistent/kiln-compile") != std::string::npos);
     CHECK(num_kept("two") == 0);
     // A kept one needs no worker, and each device keeps to its own.

@@ -56,6 +56,7 @@ TEST_CASE("WithoutAHipRtcPlansComeFromTheCacheAndACompileIsANamedError") {
         CHECK(missing.failure().status.error_code() == KILN_ERROR_ENVIRONMENT);
         CHECK_MESSAGE(missing.failure().message.find("no HIP run-time compiler") != std::string::npos,
                       missing.failure().message);
+        CHECK(service.statistics().cache_misses == 1);
         // It disabled nothing: a compiler may be installed while the process runs.
         CHECK(service.prepare(0, never_compiled).failure().status.error_code() == KILN_ERROR_ENVIRONMENT);
     }

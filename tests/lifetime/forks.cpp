@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -44,6 +45,11 @@ void use_parents(kiln_service* service, kiln_plan* plan, const kiln_linear_args&
     require_forked(error, kiln_device_get_info(service, 0, &info, &error), "kiln_device_get_info");
     require_forked(error, kiln_service_reload(service, &error), "kiln_service_reload");
     require_forked(kiln_service_statistics(service, &statistics), "kiln_service_statistics");
+    require_forked(kiln_plan_ready(plan, 1), "kiln_plan_ready");
+    require_forked(error, kiln_plan_wait(plan, 0, &error), "kiln_plan_wait");
+    ENGINE_REQUIRE(kiln_plan_device(plan) == -1);
+    ENGINE_REQUIRE(kiln_plan_max_m(plan) == 0);
+    ENGINE_REQUIRE(kiln_plan_kernel_name(plan, 1) == nullptr);
     require_forked(kiln_linear_launch(plan, nullptr, 1, &args), "kiln_linear_launch");
     require_forked(kiln_linear_launch(plan, nullptr, 0, nullptr), "kiln_linear_launch of nothing");
     require_forked(kiln_plan_ready(plan, 1), "kiln_plan_ready");
@@ -113,6 +119,14 @@ int main(int, char** argv) {
             ++rounds;
         }
     });
+    // And of compiles, which say so in the log.
+    std::thread compiling([&] {
+        const auto own = open_service();
+        for (std::int64_t n = 32; !stop; n = n < 1024 ? n + 16 : 32) {
+            const auto wanted = own.prepare(0, kiln::Linear{.n = n, .k = 128}, kiln::PrepareMode::background);
+            static_cast<void>(wanted.wait(std::chrono::milliseconds(50)));
+        }
+    });
     for (int i = 0; i < 5; ++i) {
         const pid_t child = fork();
         if (child == 0) {
@@ -133,6 +147,7 @@ int main(int, char** argv) {
     }
     stop = true;
     launching.join();
+    compiling.join();
     synchronize();
     ENGINE_REQUIRE(kiln_linear_launch(plan, nullptr, 16, &args) == KILN_OK);
     ENGINE_REQUIRE(hip("hipDeviceSynchronize") == 0);

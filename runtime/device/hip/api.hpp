@@ -56,7 +56,8 @@ struct Api {
     int (*kiln_sim_take_counts)(int, kiln_sim_counts*) = nullptr;
     const char* (*kiln_sim_last_fault)(int) = nullptr;
     const char* (*kiln_sim_last_message)() = nullptr;
-    int (*kiln_sim_set_places)(const kiln_sim_places*) = nullptr;
+    int (*kiln_sim_push_places)(const kiln_sim_places*) = nullptr;
+    int (*kiln_sim_pop_places)() = nullptr;
 
     [[nodiscard]] bool simulated() const { return kiln_sim_take_counts != nullptr; }
 };

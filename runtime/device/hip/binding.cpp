@@ -29,32 +29,17 @@ tl::unexpected<Error> refuse(std::string message) {
     return fail(ErrorCode::environment, Stage::device, std::move(message));
 }
 
-// What was bound, last first. Only ever grows, by whoever holds bind_mutex(), so that a child of a fork finds
-// it whole.
+// What was bound, last first. Only ever grows, by whoever holds the lock of bind(), so that a child of a fork
+// finds it whole.
 struct Bound {
     std::shared_ptr<const Library> library;
     const Bound* next;
 };
 std::atomic<const Bound*> bound{nullptr};
 
-// A child of a fork must not wait for a lock that another thread of its parent held. Never destroyed: threads
-// of the program may bind until the very end.
-std::mutex& bind_mutex() {
-    struct Lock {
-        std::uint32_t generation;
-        std::mutex mutex;
-    };
-    static std::atomic<Lock*> current{nullptr};
-    Lock* lock = current.load();
-    while (lock == nullptr || lock->generation != fork_generation()) {
-        auto made = std::make_unique<Lock>();
-        made->generation = fork_generation();
-        if (current.compare_exchange_strong(lock, made.get())) {
-            return made.release()->mutex;
-        }
-    }
-    return lock->mutex;
-}
+struct BindLock {
+    std::mutex mutex;
+};
 
 Result<std::shared_ptr<const Library>> adopt(LibraryHandle handle, Chosen chosen) {
     const bool named = chosen == Chosen::by_name;
@@ -259,7 +244,7 @@ Result<std::shared_ptr<const Library>> bind(const DriverConfig& config, Steps* s
     Steps& taken = steps != nullptr ? *steps : unwanted;
     watch_forks();
     // Two threads that bind at once must not load two copies.
-    const std::scoped_lock lock(bind_mutex());
+    const std::scoped_lock lock(of_this_process<BindLock>().mutex);
     switch (config.driver) {
         case Driver::hip:
             return bind_hip(config, taken);

@@ -26,53 +26,39 @@ Error driver_error(const Api& api, ErrorCode code, Stage stage, std::string_view
 }
 
 bool is_earlier_failure(int error) {
-    constexpr int kFirstOfCapture = hipErrorStreamCaptureUnsupported;
-    constexpr int kLastOfCapture = hipErrorStreamCaptureWrongThread;
-    if (error >= kFirstOfCapture && error <= kLastOfCapture) {
-        return true;
-    }
     switch (error) {
-        case hipErrorOutOfMemory:
-        case hipErrorInvalidContext:
-        case hipErrorECCNotCorrectable:
-        case hipErrorInvalidHandle:
-        case hipErrorIllegalState:
-        case hipErrorIllegalAddress:
-        case hipErrorLaunchTimeOut:
-        case hipErrorContextIsDestroyed:
-        case hipErrorAssert:
-        case hipErrorLaunchFailure:
-            return true;
-        default:
+        case hipErrorInvalidValue:
+        case hipErrorInvalidConfiguration:
+        case hipErrorInvalidDeviceFunction:
+        case hipErrorInvalidImage:
+        case hipErrorNoBinaryForGpu:
+        case hipErrorNotFound:
+        case hipErrorLaunchOutOfResources:
+        case hipErrorNotSupported:
             return false;
+        default:
+            return true;
     }
 }
 
-namespace {
-
-// A driver may answer any call with the failure of an earlier one, and does it once: what must not be left
-// undone is asked for again. Leaves no last error behind.
-template <class Call>
-hipError_t insist(const Api& api, const Call& call) {
-    hipError_t error = call();
-    if (error != hipSuccess) {
-        api.hipGetLastError();
-        error = call();
-    }
-    if (error != hipSuccess) {
-        api.hipGetLastError();
-    }
-    return error;
-}
-
-}  // namespace
-
-CurrentDevice::CurrentDevice(const Api& api, int ordinal) : api_(api) {
+CurrentDevice::CurrentDevice(const Api& api, int ordinal, Entering entering) : api_(api) {
     int current = -1;
-    error_ = insist(api_, [&] { return api_.hipGetDevice(&current); });
-    if (error_ == hipSuccess && current != ordinal) {
-        error_ = insist(api_, [&] { return api_.hipSetDevice(ordinal); });
-        previous_ = error_ == hipSuccess ? current : -1;
+    const auto enter = [&] {
+        hipError_t error = api_.hipGetDevice(&current);
+        if (error == hipSuccess && current != ordinal) {
+            // Put back even after a failure, which may have come with the switch.
+            previous_ = previous_ < 0 ? current : previous_;
+            error = api_.hipSetDevice(ordinal);
+        }
+        return error;
+    };
+    error_ = enter();
+    if (error_ != hipSuccess && entering == Entering::insist) {
+        api_.hipGetLastError();
+        overcome_ = std::exchange(error_, enter());
+    }
+    if (error_ != hipSuccess) {
+        api_.hipGetLastError();
     }
 }
 
@@ -80,42 +66,66 @@ CurrentDevice::~CurrentDevice() {
     if (previous_ < 0) {
         return;
     }
-    const hipError_t error = insist(api_, [&] { return api_.hipSetDevice(previous_); });
-    if (error != hipSuccess) {
-        log::error("device {} could not be made current again: {}", previous_,
-                   hip::describe(api_, static_cast<int>(error)));
+    hipError_t error = hipSuccess;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        error = api_.hipSetDevice(previous_);
+        if (error == hipSuccess) {
+            return;
+        }
+        api_.hipGetLastError();
     }
+    log::error("device {} could not be made current again: {}", previous_,
+               hip::describe(api_, static_cast<int>(error)));
 }
 
-RelaxedCapture::RelaxedCapture(const Api& api) : api_(api) {
-    if (api_.hipThreadExchangeStreamCaptureMode != nullptr) {
-        error_ = insist(api_, [&] { return api_.hipThreadExchangeStreamCaptureMode(&mode_); });
+hipError_t RelaxedCapture::exchange() {
+    const hipStreamCaptureMode given = mode_;
+    const hipError_t error = api_.hipThreadExchangeStreamCaptureMode(&mode_);
+    if (error != hipSuccess) {
+        api_.hipGetLastError();
+    }
+    if (error == hipSuccess || mode_ != given) {
+        exchanged_ = !exchanged_;
+    }
+    return error;
+}
+
+RelaxedCapture::RelaxedCapture(const Api& api, Entering entering) : api_(api) {
+    if (api_.hipThreadExchangeStreamCaptureMode == nullptr) {
+        return;
+    }
+    error_ = exchange();
+    if (error_ != hipSuccess && entering == Entering::insist) {
+        error_ = exchanged_ ? hipSuccess : exchange();
     }
 }
 
 RelaxedCapture::~RelaxedCapture() {
-    if (api_.hipThreadExchangeStreamCaptureMode == nullptr || error_ != hipSuccess) {
+    if (!exchanged_ || mode_ == hipStreamCaptureModeRelaxed) {  // or there is nothing to put back
         return;
     }
-    const hipError_t error = insist(api_, [&] { return api_.hipThreadExchangeStreamCaptureMode(&mode_); });
-    if (error != hipSuccess) {
+    hipError_t error = hipSuccess;
+    for (int attempt = 0; attempt < 2 && exchanged_; ++attempt) {
+        error = exchange();
+    }
+    if (exchanged_) {
         log::error("the thread's capture mode could not be put back: {}",
                    hip::describe(api_, static_cast<int>(error)));
     }
 }
 
 SimPlaces::SimPlaces(const Api& api, const DriverConfig& config) : api_(api) {
-    if (api_.kiln_sim_set_places != nullptr) {
+    if (api_.kiln_sim_push_places != nullptr) {
         const kiln_sim_places places{.struct_bytes = sizeof(kiln_sim_places),
                                      .cache_folder = config.sim_cache_folder.c_str(),
                                      .worker = config.sim_worker.c_str()};
-        api_.kiln_sim_set_places(&places);
+        api_.kiln_sim_push_places(&places);
     }
 }
 
 SimPlaces::~SimPlaces() {
-    if (api_.kiln_sim_set_places != nullptr) {
-        api_.kiln_sim_set_places(nullptr);
+    if (api_.kiln_sim_pop_places != nullptr) {
+        api_.kiln_sim_pop_places();
     }
 }
 
@@ -198,7 +208,7 @@ class HipDevice final : public Device {
         return done.map([&] { return pointer; });
     }
 
-    Result<void> free(void* pointer) override { return call(api_.hipFree, "hipFree", pointer); }
+    Result<void> free(void* pointer) override { return destroy(api_.hipFree, "hipFree", pointer); }
 
     Result<void> copy_to_device(void* destination, ByteView source, Stream stream) override {
         return copy(destination, source.data(), source.size(), hipMemcpyHostToDevice, stream);
@@ -222,7 +232,7 @@ class HipDevice final : public Device {
     }
 
     Result<void> destroy_stream(Stream stream) override {
-        return call(api_.hipStreamDestroy, "hipStreamDestroy", stream_of(stream));
+        return destroy(api_.hipStreamDestroy, "hipStreamDestroy", stream_of(stream));
     }
 
     Result<void> synchronize(Stream stream) override {
@@ -237,7 +247,7 @@ class HipDevice final : public Device {
     }
 
     Result<void> destroy_event(Event event) override {
-        return call(api_.hipEventDestroy, "hipEventDestroy", event_of(event));
+        return destroy(api_.hipEventDestroy, "hipEventDestroy", event_of(event));
     }
 
     Result<void> record(Event event, Stream stream) override {
@@ -279,14 +289,17 @@ class HipDevice final : public Device {
 
     Result<Graph> end_capture(Stream stream) override {
         hipGraph_t graph = nullptr;
-        if (auto done = call(api_.hipStreamEndCapture, "hipStreamEndCapture", stream_of(stream), &graph);
-            !done) {
-            return fail(done);
+        const auto done = destroy(api_.hipStreamEndCapture, "hipStreamEndCapture", stream_of(stream), &graph);
+        if (!done) {
+            if (graph != nullptr) {  // the failure was an earlier one's
+                static_cast<void>(destroy(api_.hipGraphDestroy, "hipGraphDestroy", graph));
+            }
+            return tl::unexpected(done.error());
         }
         hipGraphExec_t executable = nullptr;
         auto made =
             call(api_.hipGraphInstantiateWithFlags, "hipGraphInstantiateWithFlags", &executable, graph, 0ULL);
-        auto dropped = call(api_.hipGraphDestroy, "hipGraphDestroy", graph);
+        auto dropped = destroy(api_.hipGraphDestroy, "hipGraphDestroy", graph);
         if (made && !dropped) {
             static_cast<void>(destroy_graph(static_cast<Graph>(executable)));
         }
@@ -300,7 +313,7 @@ class HipDevice final : public Device {
     }
 
     Result<void> destroy_graph(Graph graph) override {
-        return call(api_.hipGraphExecDestroy, "hipGraphExecDestroy", static_cast<hipGraphExec_t>(graph));
+        return destroy(api_.hipGraphExecDestroy, "hipGraphExecDestroy", static_cast<hipGraphExec_t>(graph));
     }
 
     Result<ExecutionCounts> take_counts() override {
@@ -339,12 +352,24 @@ class HipDevice final : public Device {
     template <class... Parameters, class... Arguments>
     Result<void> call(hipError_t (*entry)(Parameters...), std::string_view what,
                       Arguments... arguments) const {
+        return enter(Entering::once, entry, what, arguments...);
+    }
+    // The same for a call that must not be left out because something else has failed before.
+    template <class... Parameters, class... Arguments>
+    Result<void> destroy(hipError_t (*entry)(Parameters...), std::string_view what,
+                         Arguments... arguments) const {
+        return enter(Entering::insist, entry, what, arguments...);
+    }
+    template <class... Parameters, class... Arguments>
+    Result<void> enter(Entering entering, hipError_t (*entry)(Parameters...), std::string_view what,
+                       Arguments... arguments) const {
         if (entry == nullptr) {
             return fail(ErrorCode::environment, Stage::device,
                         fmt::format("{} lacks {}", library_->path.string(), what));
         }
-        const CurrentDevice current(api_, info_.ordinal);
-        const hipError_t error = current.error() != hipSuccess ? current.error() : entry(arguments...);
+        const CurrentDevice current(api_, info_.ordinal, entering);
+        hipError_t error = current.error() != hipSuccess ? current.error() : entry(arguments...);
+        error = error == hipSuccess ? current.overcome() : error;
         if (error != hipSuccess) {
             return tl::unexpected(failed(what, error));
         }

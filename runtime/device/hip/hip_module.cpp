@@ -25,8 +25,8 @@ class HipModule final : public Module {
 
     ~HipModule() override {
         const Api& api = library_->api;
-        const RelaxedCapture relaxed(api);
-        const CurrentDevice current(api, ordinal_);
+        const RelaxedCapture relaxed(api, Entering::insist);
+        const CurrentDevice current(api, ordinal_, Entering::insist);
         hipError_t error = entered(relaxed, current);
         if (error != hipSuccess) {
             // On another device the unload would not be this module's, in another mode it would break a

@@ -32,10 +32,11 @@ typedef struct kiln_sim_places {
     const char* worker;       /* path of kiln-compile */
 } kiln_sim_places;
 
-/* Holds for the calling thread until it says otherwise; null goes back to the environment. The texts are
- * copied. Each service of kiln says it around its own loads, so that listings lie in the cache of the service
- * that wanted them. A hipError_t: hipErrorInvalidValue for another size. */
-int kiln_sim_set_places(const kiln_sim_places* places);
+/* Holds for the calling thread until kiln_sim_pop_places; may be nested. The texts are copied. Each service
+ * of kiln says it around its own loads, so that listings lie in the cache of the service that wanted them. A
+ * hipError_t: hipErrorInvalidValue for another size, or for a pop without a push. */
+int kiln_sim_push_places(const kiln_sim_places* places);
+int kiln_sim_pop_places(void);
 
 /* Exact counts of what completed on a device; the fields are those of kiln::device::ExecutionCounts. */
 typedef struct kiln_sim_counts {

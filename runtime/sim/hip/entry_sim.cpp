@@ -9,15 +9,25 @@ KILN_EXPORT int kiln_sim_configure(const kiln_sim_config* config) {
         note(thread, config != nullptr ? Runtime::configure(*config) : hipErrorInvalidValue));
 }
 
-KILN_EXPORT int kiln_sim_set_places(const kiln_sim_places* places) {
-    ThreadState& thread = this_thread();
-    if (places != nullptr && places->struct_bytes != sizeof *places) {
-        return static_cast<int>(note(thread, hipErrorInvalidValue));
-    }
-    const auto text = [](const char* given) { return std::string(given != nullptr ? given : ""); };
-    thread.places =
-        places == nullptr ? ListingPlaces{} : ListingPlaces{text(places->cache_folder), text(places->worker)};
-    return static_cast<int>(hipSuccess);
+KILN_EXPORT int kiln_sim_push_places(const kiln_sim_places* places) {
+    return static_cast<int>(enter([&](ThreadState& thread, Runtime&) {
+        if (places == nullptr || places->struct_bytes != sizeof *places) {
+            return hipErrorInvalidValue;
+        }
+        const auto text = [](const char* given) { return std::string(given != nullptr ? given : ""); };
+        thread.places.push_back({text(places->cache_folder), text(places->worker)});
+        return hipSuccess;
+    }));
+}
+
+KILN_EXPORT int kiln_sim_pop_places() {
+    return static_cast<int>(enter([](ThreadState& thread, Runtime&) {
+        if (thread.places.empty()) {
+            return hipErrorInvalidValue;
+        }
+        thread.places.pop_back();
+        return hipSuccess;
+    }));
 }
 
 KILN_EXPORT int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {

@@ -1,6 +1,8 @@
 #include "runtime/sim/hip/listing_source.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -135,16 +137,23 @@ Result<std::string> Source::listing_of(ByteView code_object) {
     return listing;
 }
 
-// The last one asked for is kept: loads of one service follow each other. Never destroyed, since threads of
-// the program may load until the very end.
+// One for each of the places asked for last. Never destroyed, since threads of the program may load until the
+// very end.
 std::shared_ptr<Source> source_of(const ListingPlaces& places) {
+    constexpr std::size_t kKept = 8;
     static auto* const mutex = new std::mutex;
-    static auto* const last = new std::shared_ptr<Source>;  // protected by mutex
+    static auto* const kept = new std::deque<std::shared_ptr<Source>>;  // last used first; protected by mutex
     const std::scoped_lock lock(*mutex);
-    if (*last == nullptr || (*last)->places() != places) {
-        *last = std::make_shared<Source>(places);
+    const auto found =
+        std::ranges::find_if(*kept, [&](const auto& source) { return source->places() == places; });
+    auto source = found != kept->end() ? *found : std::make_shared<Source>(places);
+    if (found != kept->end()) {
+        kept->erase(found);
+    } else if (kept->size() == kKept) {
+        kept->pop_back();
     }
-    return *last;
+    kept->push_front(source);
+    return source;
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ struct ListingPlaces {
 // under the request
 //   {"kind": "listing", "schema": 1, "code_object_sha256": "..."}
 // and the compiler's identity, so that no worker is needed for one that is kept; where there is no compiler,
-// one that any compiler made is taken. A store that can not be opened is done without. Thread safe. The store
-// and the worker of the last places asked for stay open.
+// one that any compiler made is taken. A store that can not be opened is done without. Thread safe. The
+// stores and workers of the last few places asked for stay open.
 [[nodiscard]] Result<std::string> listing_of(ByteView code_object, const ListingPlaces& places);
 
 }  // namespace kiln::sim::hip

@@ -28,7 +28,8 @@ hipError_t LoadedModule::load(Runtime& runtime, SimDevice& device, ByteView imag
             fmt::format("the code object is for {}, the device is {}", code_object->target, kDeviceTarget);
         return hipErrorNoBinaryForGpu;
     }
-    auto listing = listing_of(found.code_object, this_thread().places);
+    const auto& places = this_thread().places;
+    auto listing = listing_of(found.code_object, places.empty() ? ListingPlaces{} : places.back());
     if (!listing) {
         detail = fmt::format("no disassembly to execute: {}", listing.error().message);
         return hipErrorSharedObjectInitFailed;

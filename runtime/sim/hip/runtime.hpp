@@ -37,7 +37,7 @@ struct ThreadState {
     std::string message;                           // of the last call that failed
     std::string fault;                             // what kiln_sim_last_fault handed out
     std::vector<std::shared_ptr<Stream>> streams;  // hipStreamPerThread, by device
-    ListingPlaces places;                          // what kiln_sim_set_places said
+    std::vector<ListingPlaces> places;             // kiln_sim_push_places, innermost last
 };
 ThreadState& this_thread();
 

@@ -29,6 +29,9 @@ class Faulty {
     void arm(const std::string& name, int nth, int times, int error) const {
         entry<decltype(faulty_arm)>("faulty_arm")(name.c_str(), nth, times, error);
     }
+    void fail_when_done(bool done) const {
+        entry<decltype(faulty_fail_when_done)>("faulty_fail_when_done")(done ? 1 : 0);
+    }
     void disarm() const { entry<decltype(faulty_arm)>("faulty_arm")(nullptr, 0, 0, 0); }
     [[nodiscard]] int calls(const std::string& name) const {
         return entry<decltype(faulty_calls)>("faulty_calls")(name.c_str());

@@ -32,6 +32,7 @@ std::mutex mutex;
 Plan plan;
 std::map<std::string, int, std::less<>> calls;
 int injected = 0;
+bool fail_when_done = false;
 faulty_live live{};
 
 thread_local hipError_t last_injected = hipSuccess;  // not taken yet
@@ -71,7 +72,7 @@ template <class Call>
 hipError_t forward(const char* entry, Effect effect, int faulty_live::*object, int change, const Call& call) {
     const hipError_t fault = fault_of(entry);
     hipError_t error = hipSuccess;
-    if (fault == hipSuccess || effect == Effect::destroys) {
+    if (fault == hipSuccess || effect == Effect::destroys || fail_when_done) {
         error = call();
         if (error == hipSuccess && object != nullptr) {
             const std::scoped_lock lock(mutex);
@@ -181,9 +182,14 @@ KILN_FAULTY int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {
                                : static_cast<int>(answer("kiln_sim_take_counts", fault));
 }
 
-KILN_FAULTY int kiln_sim_set_places(const kiln_sim_places* places) {
-    static auto* const entry = real<int(const kiln_sim_places*)>("kiln_sim_set_places");
+KILN_FAULTY int kiln_sim_push_places(const kiln_sim_places* places) {
+    static auto* const entry = real<int(const kiln_sim_places*)>("kiln_sim_push_places");
     return entry(places);
+}
+
+KILN_FAULTY int kiln_sim_pop_places() {
+    static auto* const entry = real<int()>("kiln_sim_pop_places");
+    return entry();
 }
 
 KILN_FAULTY const char* kiln_sim_last_fault(int device) {
@@ -201,6 +207,11 @@ KILN_FAULTY void faulty_arm(const char* entry, int nth, int times, int error) {
     plan = {entry != nullptr ? entry : "", nth, times, static_cast<hipError_t>(error)};
     calls.clear();
     injected = 0;
+}
+
+KILN_FAULTY void faulty_fail_when_done(int done) {
+    const std::scoped_lock lock(mutex);
+    fail_when_done = done != 0;
 }
 
 KILN_FAULTY int faulty_calls(const char* entry) {

@@ -16,6 +16,10 @@ extern "C" {
  * return null. */
 void faulty_arm(const char* entry, int nth, int times, int error);
 
+/* Not 0: from the next faulty_arm on, a call that fails has done its work, as when the failure is an earlier
+ * one's. */
+void faulty_fail_when_done(int done);
+
 /* Since the last faulty_arm. */
 int faulty_calls(const char* entry);
 int faulty_injected(void);
