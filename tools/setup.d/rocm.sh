@@ -97,6 +97,11 @@ make_prefix() { # compiler|hip: what it must have
     publish_prefix
 }
 
+# One that was moved away for another, which did not come.
+restore_prefix() { # folder of what was in the making
+    [ ! -e "$1/replaced" ] || [ -e "$rocm_prefix" ] || mv -T "$1/replaced" "$rocm_prefix"
+}
+
 publish_prefix() {
     [ ! -e "$rocm_prefix" ] || mv -T "$rocm_prefix" "$work/replaced"
     mv -T "$work/prefix" "$rocm_prefix"
@@ -132,8 +137,26 @@ complete_prefix() { # check|install
         say "ROCm: it has no HIP headers, which tests compare with: tools/setup adds them"
         return
     fi
-    make_prefix hip &
-    wait $! || say 'ROCm: it stays as it is; the tests that compare with HIP headers are skipped'
+    set -m # a process group, by which an interruption ends it with what it runs
+    make_prefix hip </dev/null &
+    job=$!
+    set +m
+    wait "$job" || say 'ROCm: it stays as it is; the tests that compare with HIP headers are skipped'
+    job=''
+}
+
+job=''
+end_job() {
+    local tries=0
+    [ -n "$job" ] || return 0
+    kill -TERM -- "-$job" 2>/dev/null || return 0
+    wait "$job" 2>/dev/null || true
+    # What it ran may need a moment more.
+    while kill -0 -- "-$job" 2>/dev/null && [ "$tries" -lt 50 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -KILL -- "-$job" 2>/dev/null || true
 }
 
 remove_rocm() {
@@ -146,6 +169,7 @@ remove_rocm() {
 
 # One at a time. The lock's file may be removed by its holder, so what was locked must still be what the name leads to.
 lock_rocm() {
+    local part
     mkdir -p "$(dirname "$rocm_prefix")" 2>/dev/null || lacking "a folder $(dirname "$rocm_prefix") that may be written"
     while :; do
         exec 9>"$rocm_prefix.lock" || lacking "$rocm_prefix.lock, which may not be written"
@@ -155,5 +179,8 @@ lock_rocm() {
         fi
         [ "$(stat -Lc %i /proc/self/fd/9)" = "$(stat -c %i "$rocm_prefix.lock" 2>/dev/null)" ] && break
     done
-    rm -rf "$rocm_prefix".part.*
+    for part in "$rocm_prefix".part.*; do
+        restore_prefix "$part"
+        rm -rf "$part"
+    done
 }
