@@ -11,6 +11,9 @@ class SignalsBlocked {
     SignalsBlocked() {
         sigset_t all;
         ::sigfillset(&all);
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) {
+            ::sigdelset(&all, own);  // blocked, they would end the process without its handler for crashes
+        }
         ::pthread_sigmask(SIG_SETMASK, &all, &before_);
     }
     ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

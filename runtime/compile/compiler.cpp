@@ -43,10 +43,9 @@ class CheckingCompiler final : public Compiler {
         auto result = compile_once(request);
         if (!result && result.error().code == ErrorCode::compile_failed) {
             // The template's fault, unless the compiler can not do anything for this target.
-            if (auto able = probe(request.target); !able) {
-                if (able.error().code == ErrorCode::compile_failed) {
-                    able.error().code = ErrorCode::environment;
-                }
+            auto able = probe(request.target);
+            if (!able && able.error().code == ErrorCode::compile_failed) {
+                able.error().code = ErrorCode::environment;
                 return fail(able);
             }
         }
@@ -194,6 +193,7 @@ Result<std::unique_ptr<Compiler>> Compiler::create(const CompilerConfig& config)
             ? make_in_process_exchange(*toolchain)
             : make_worker_exchange({.worker = {.toolchain = *toolchain,
                                                .worker = std::move(*worker),
+                                               .start_limit = config.start_limit,
                                                .time_limit = config.time_limit,
                                                .memory_limit = config.memory_limit},
                                     .workers = config.workers != 0 ? config.workers : cores_of_this_process(),

@@ -54,7 +54,8 @@ struct CompilerConfig {
     std::filesystem::path worker;
     std::filesystem::path toolchain_prefix;
     unsigned workers = 0;  // how many at most run at once; 0 means one per core that this process may use
-    std::chrono::milliseconds time_limit{120'000};  // of one request, and of the start of a worker
+    std::chrono::milliseconds time_limit{120'000};   // of one request
+    std::chrono::milliseconds start_limit{120'000};  // of the start of a worker
     // After which a worker that nobody needed is ended: one takes about 80 MB. 0: none is kept.
     std::chrono::milliseconds idle_limit{60'000};
     // Address space that a worker may take, in bytes; 0 for no limit. Compiling all shipped shapes takes 0.3

@@ -1,7 +1,6 @@
 #include "runtime/compile/in_process.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "base/fork_guard.hpp"
+#include "base/signals_blocked.hpp"
 #include "runtime/compile/backend/backend.hpp"
 #include "runtime/compile/backend/library.hpp"
 #include "runtime/compile/identity.hpp"
@@ -37,9 +38,15 @@ auto refuse(std::string message) {
 // Variables that change what hipRTC, comgr or the clang in it make of a request: the key would not know.
 Result<void> check_environment() {
     constexpr std::array<std::string_view, 2> kPrefixes{"HIPRTC_", "AMD_COMGR_"};
-    constexpr std::array<std::string_view, 8> kNames{
-        "CPATH",         "C_INCLUDE_PATH",  "CPLUS_INCLUDE_PATH",  "CCC_OVERRIDE_OPTIONS",
-        "COMPILER_PATH", "GCC_EXEC_PREFIX", "HIP_DEVICE_LIB_PATH", "LLVM_PATH"};
+    constexpr std::array<std::string_view, 9> kNames{"CPATH",
+                                                     "C_INCLUDE_PATH",
+                                                     "CPLUS_INCLUDE_PATH",
+                                                     "CCC_OVERRIDE_OPTIONS",
+                                                     "COMPILER_PATH",
+                                                     "GCC_EXEC_PREFIX",
+                                                     "HIP_DEVICE_LIB_PATH",
+                                                     "LLVM_PATH",
+                                                     "SOURCE_DATE_EPOCH"};
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view name = std::string_view(*entry).substr(0, std::strcspn(*entry, "="));
         const bool steers = std::any_of(kPrefixes.begin(), kPrefixes.end(),
@@ -73,16 +80,12 @@ struct Task {
     Result<Reply> reply;
 };
 
-// On a thread of its own, for its stack, with no signal of the host's delivered to it.
+// On a thread of its own, for its stack.
 Result<Reply> on_large_stack(std::function<Result<Reply>()> run) {
     Task task{.run = std::move(run), .reply = {}};
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
     ::pthread_attr_setstacksize(&attributes, kStackBytes);
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread{};
     const auto body = [](void* argument) -> void* {
         Task& its = *static_cast<Task*>(argument);
@@ -93,8 +96,11 @@ Result<Reply> on_large_stack(std::function<Result<Reply>()> run) {
         }
         return nullptr;
     };
-    const int error = ::pthread_create(&thread, &attributes, body, &task);
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    int error = 0;
+    {
+        const SignalsBlocked blocked;
+        error = ::pthread_create(&thread, &attributes, body, &task);
+    }
     ::pthread_attr_destroy(&attributes);
     if (error != 0) {
         return refuse(fmt::format("start a thread: {}", std::strerror(error)));
@@ -114,8 +120,7 @@ class LoadedCompiler {
     Result<Reply> answer(const Toolchain& toolchain, const std::string& generation,
                          const std::atomic<bool>& stopped,
                          const std::function<Result<Reply>(backend::Backend&)>& request) {
-        pid_t nobody = 0;
-        if (!owner_.compare_exchange_strong(nobody, ::getpid()) && nobody != ::getpid()) {
+        if (fork_generation() != fork_generation_) {
             return refuse(
                 "the process that this one was forked from has loaded the compiler, which does not "
                 "survive that");
@@ -176,7 +181,7 @@ class LoadedCompiler {
         return {};
     }
 
-    std::atomic<pid_t> owner_{0};  // the process that used it first
+    const std::uint32_t fork_generation_ = fork_generation();  // of the process that used it first
     std::mutex mutex_;
     // Protected by mutex_.
     std::optional<backend::Backend> backend_;
@@ -186,7 +191,8 @@ class LoadedCompiler {
 
 class InProcessExchange final : public Exchange {
   public:
-    explicit InProcessExchange(Toolchain toolchain) : toolchain_(std::move(toolchain)), owner_(::getpid()) {}
+    explicit InProcessExchange(Toolchain toolchain)
+        : toolchain_(std::move(toolchain)), fork_generation_((watch_forks(), fork_generation())) {}
 
     Result<Reply> compile(const CompileRequest& request, const std::string& generation) override {
         return answer(generation, [&](backend::Backend& backend) { return backend.compile(request); });
@@ -207,7 +213,7 @@ class InProcessExchange final : public Exchange {
   private:
     Result<Reply> answer(const std::string& generation,
                          const std::function<Result<Reply>(backend::Backend&)>& request) {
-        if (::getpid() != owner_) {
+        if (fork_generation() != fork_generation_) {
             return fail(
                 ErrorCode::environment, Stage::compile,
                 "this process was forked from the one that created the compiler; it must create its own");
@@ -216,7 +222,7 @@ class InProcessExchange final : public Exchange {
     }
 
     const Toolchain toolchain_;
-    const pid_t owner_;
+    const std::uint32_t fork_generation_;
     std::atomic<bool> stopped_{false};
 };
 

@@ -1,10 +1,7 @@
 #include "runtime/compile/pool.hpp"
 
 #include <algorithm>
-#include <new>
-#include <system_error>
-
-#include <fmt/format.h>
+#include <exception>
 
 #include "base/signals_blocked.hpp"
 
@@ -13,14 +10,13 @@ namespace {
 
 using std::chrono::steady_clock;
 
-auto stopped(std::string_view subject) {
-    return fail(ErrorCode::worker_failed, Stage::compile, fmt::format("{}: stopped", subject));
-}
-
 }  // namespace
 
+Pool::Pool(PoolConfig config)
+    : config_(std::move(config)), fork_generation_((watch_forks(), fork_generation())) {}
+
 Pool::~Pool() {
-    if (::getpid() != owner_) {
+    if (is_forked()) {
         leave_to_owner(std::move(state_));
         return;
     }
@@ -44,13 +40,16 @@ void Pool::leave_to_owner(std::unique_ptr<State> state) {
         state->mutex.unlock();
     }
     // Destroying what threads of the owner wait for would wait for them.
-    static std::vector<std::unique_ptr<State>>& kept = *new std::vector<std::unique_ptr<State>>;
-    kept.push_back(std::move(state));
+    static constinit std::atomic<State*> left{nullptr};
+    State* const kept = state.release();
+    kept->left_before = left.load();
+    while (!left.compare_exchange_weak(kept->left_before, kept)) {
+    }
 }
 
 Result<Reply> Pool::exchange(const std::function<std::string(std::uint64_t)>& encode,
                              std::string_view subject, const std::string& generation) {
-    if (::getpid() != owner_) {  // before any lock: the owner may have held it when it forked
+    if (is_forked()) {  // before any lock: the owner may have held it when it forked
         return fail(ErrorCode::environment, Stage::compile,
                     "this process was forked from the one that created the compiler; it must create its own");
     }
@@ -58,21 +57,18 @@ Result<Reply> Pool::exchange(const std::function<std::string(std::uint64_t)>& en
         return stopped(subject);
     }
     Place place(*this, generation);
-    auto taken = take_worker(generation);
-    if (!taken) {
+    const std::uint64_t sequence = ++sequence_;
+    const std::string frame = encode(sequence);
+    if (auto taken = take_worker(place, subject); !taken) {
         return fail(taken);
     }
-    place.process = std::move(*taken);
-    const std::uint64_t sequence = ++sequence_;
-    Result<Reply> reply = place.process->exchange(encode(sequence), sequence, subject);
-    if (!reply) {
-        discard(std::move(place.process));
-    }
+    Result<Reply> reply = place.process->exchange(frame, sequence, subject);
+    place.usable = reply.has_value();
     return reply;
 }
 
 void Pool::stop() noexcept {
-    if (::getpid() != owner_) {
+    if (is_forked()) {
         return;
     }
     std::vector<Worker> ended;  // after the lock is released
@@ -97,31 +93,25 @@ bool Pool::take_place() {
     return true;
 }
 
-Result<std::unique_ptr<WorkerProcess>> Pool::take_worker(const std::string& generation) {
-    std::unique_ptr<WorkerProcess> process = take_idle(generation);
-    const bool fresh = process == nullptr;
+Result<void> Pool::take_worker(Place& place, std::string_view subject) {
+    place.process = take_idle(place.generation());
+    const bool fresh = place.process == nullptr;
     if (fresh) {
         std::call_once(swept_, sweep_scratch_folders);
         auto spawned = WorkerProcess::spawn(config_.worker);
         if (!spawned) {
             return fail(spawned);
         }
-        process = std::move(*spawned);
+        place.process = std::move(*spawned);
     }
     {
         const std::lock_guard lock(state_->mutex);
         if (state_->stopped) {
-            return stopped("compile worker");
+            return stopped(subject);
         }
-        state_->running.push_back(process.get());
+        state_->running.push_back(place.process.get());
     }
-    if (fresh) {
-        if (auto ready = process->await_ready(); !ready) {
-            discard(std::move(process));
-            return fail(ready);
-        }
-    }
-    return process;
+    return fresh ? place.process->await_ready(subject) : Result<void>();
 }
 
 std::unique_ptr<WorkerProcess> Pool::take_idle(const std::string& generation) {
@@ -139,29 +129,24 @@ std::unique_ptr<WorkerProcess> Pool::take_idle(const std::string& generation) {
     return nullptr;
 }
 
-void Pool::discard(std::unique_ptr<WorkerProcess> process) noexcept {
+void Pool::give_back(Place& place) noexcept {
     {
         const std::lock_guard lock(state_->mutex);
-        std::erase(state_->running, process.get());
+        std::erase(state_->running, place.process.get());
+        try {
+            if (place.usable && config_.idle_limit > std::chrono::milliseconds::zero() && !state_->stopped) {
+                start_keeper();
+                state_->idle.push_back({nullptr, place.generation(), steady_clock::now()});
+                state_->idle.back().process = std::move(place.process);
+            }
+        } catch (const std::exception&) {
+            // No memory, or no thread: the worker is ended; the next request starts another one.
+        }
     }
-    process.reset();
-}
-
-void Pool::give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) noexcept {
+    place.process.reset();  // before its place is somebody else's
     {
         const std::lock_guard lock(state_->mutex);
         --state_->busy;
-        if (process) {
-            std::erase(state_->running, process.get());
-            try {
-                if (config_.idle_limit > std::chrono::milliseconds::zero() && !state_->stopped) {
-                    start_keeper();
-                    state_->idle.push_back({std::move(process), generation, steady_clock::now()});
-                }
-            } catch (const std::exception&) {
-                // No memory, or no thread: the worker is ended; the next request starts another one.
-            }
-        }
     }
     state_->place_free.notify_one();
 }
@@ -186,7 +171,7 @@ void Pool::keep() {
         const auto oldest =
             std::min_element(state_->idle.begin(), state_->idle.end(),
                              [](const Worker& a, const Worker& b) { return a.since < b.since; });
-        const auto deadline = oldest->since + config_.idle_limit;
+        const auto deadline = oldest->since + std::min(config_.idle_limit, kForEver);
         if (steady_clock::now() < deadline) {
             state_->closed.wait_until(lock, deadline);
             continue;

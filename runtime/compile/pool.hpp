@@ -2,8 +2,6 @@
 // ended when nobody needed them for a while.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/fork_guard.hpp"
 #include "runtime/compile/worker_process.hpp"
 
 namespace kiln::compile {
@@ -29,7 +28,7 @@ struct PoolConfig {
 // Thread safe. Destroyed when no exchange runs.
 class Pool {
   public:
-    explicit Pool(PoolConfig config) : config_(std::move(config)), owner_(::getpid()) {}
+    explicit Pool(PoolConfig config);
     ~Pool();
     Pool(const Pool&) = delete;
     Pool& operator=(const Pool&) = delete;
@@ -54,11 +53,14 @@ class Pool {
     class Place {
       public:
         Place(Pool& pool, const std::string& generation) : pool_(pool), generation_(generation) {}
-        ~Place() { pool_.give_back(std::move(process), generation_); }
+        ~Place() { pool_.give_back(*this); }
         Place(const Place&) = delete;
         Place& operator=(const Place&) = delete;
 
+        [[nodiscard]] const std::string& generation() const { return generation_; }
+
         std::unique_ptr<WorkerProcess> process;
+        bool usable = false;  // the worker, for another request; one of which that is not known is ended
 
       private:
         Pool& pool_;
@@ -67,12 +69,10 @@ class Pool {
 
     // Takes a place, waiting for one. False when the pool was stopped.
     [[nodiscard]] bool take_place();
-    // An idle worker of that generation, or a new one. Stop() reaches it from here on.
-    [[nodiscard]] Result<std::unique_ptr<WorkerProcess>> take_worker(const std::string& generation);
+    // Puts an idle worker of the place's generation into it, or a new one. Stop() reaches it from here on.
+    [[nodiscard]] Result<void> take_worker(Place& place, std::string_view subject);
     [[nodiscard]] std::unique_ptr<WorkerProcess> take_idle(const std::string& generation);
-    void give_back(std::unique_ptr<WorkerProcess> process, const std::string& generation) noexcept;
-    // Ends a worker that is of no more use.
-    void discard(std::unique_ptr<WorkerProcess> process) noexcept;
+    void give_back(Place& place) noexcept;
     // With the mutex held: sees to it that somebody ends idle workers in time.
     void start_keeper();
     void keep();
@@ -91,11 +91,14 @@ class Pool {
         bool closing = false;
         bool keeper_runs = false;
         std::unique_ptr<std::thread> keeper;  // ends idle workers; runs only while there are any
+
+        State* left_before = nullptr;  // in a forked process: the one that was left to its owner before
     };
     static void leave_to_owner(std::unique_ptr<State> state);
+    [[nodiscard]] bool is_forked() const { return fork_generation() != fork_generation_; }
 
     const PoolConfig config_;
-    const pid_t owner_;
+    const std::uint32_t fork_generation_;
     std::atomic<std::uint64_t> sequence_{0};
     std::once_flag swept_;
     std::unique_ptr<State> state_ = std::make_unique<State>();

@@ -40,7 +40,9 @@ namespace kiln::compile {
 enum class RequestKind : std::uint32_t { compile = 1, disassemble = 2 };
 enum class ReplyKind : std::uint32_t { ready = 100, compiled = 101, disassembled = 102, failed = 103 };
 
-// How a worker's last words say that it died of its memory limit; "N MiB" follows.
+// What a worker's own words on stderr start with; libraries print there as well.
+constexpr const char* kWorkerSays = "kiln-compile: ";
+// How its last words say that it died of its memory limit; "N MiB" follows.
 constexpr const char* kOutOfMemoryWords = "ran out of its";
 
 constexpr std::uint64_t kMostBodyBytes = std::uint64_t{256} << 20;

@@ -1,7 +1,6 @@
 #include "runtime/compile/scratch_folder.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,11 +8,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "base/file_lock.hpp"
 
 namespace kiln::compile {
 namespace {
@@ -37,26 +37,22 @@ bool is_scratch_name(std::string_view name) {
            });
 }
 
-// Opens and locks the folder, when it is this user's, nobody holds it, and the path still leads to it.
-// An errno value, 0 for success.
-int lock_folder(const fs::path& path, UniqueFd& lock) {
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+UniqueFd open_folder(const fs::path& path) {
+    return above_standard_streams(
+        UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+}
+
+// Whether the path still leads to the open folder.
+bool is_named(const UniqueFd& folder, const fs::path& path) {
     struct stat opened {};
     struct stat named {};
-    if (!fd.valid() || ::fstat(fd.get(), &opened) != 0) {
-        return errno;
-    }
-    if (opened.st_uid != ::geteuid()) {
-        return EPERM;
-    }
-    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || ::lstat(path.c_str(), &named) != 0) {
-        return errno;
-    }
-    if (named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) {
-        return ENOENT;
-    }
-    lock = above_standard_streams(std::move(fd));
-    return lock.valid() ? 0 : errno;
+    return ::fstat(folder.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+           named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
+}
+
+bool is_own(const UniqueFd& folder) {
+    struct stat opened {};
+    return ::fstat(folder.get(), &opened) == 0 && opened.st_uid == ::geteuid();
 }
 
 }  // namespace
@@ -70,14 +66,15 @@ Result<ScratchFolder> ScratchFolder::make() {
             error = errno;
             break;
         }
-        UniqueFd lock;
-        error = lock_folder(path, lock);
-        if (error == 0 || error == ENOLCK || error == EOPNOTSUPP || error == EBADF) {
-            return ScratchFolder(path, std::move(lock));  // without locks nobody can sweep it either
+        UniqueFd folder = open_folder(path);
+        error = folder.valid() ? EBUSY : errno;
+        // One that can not be locked, nobody else can lock and sweep either.
+        if (folder.valid() && lock_file(folder, Wait::no) != LockOutcome::busy && is_named(folder, path)) {
+            return ScratchFolder(path, std::move(folder));
         }
         std::error_code ignored;
         fs::remove(path, ignored);
-        if (error != EWOULDBLOCK && error != ENOENT) {
+        if (error != EBUSY && error != ENOENT) {
             break;
         }
     }
@@ -103,8 +100,9 @@ void sweep_scratch_folders() {
         }
     }
     for (const fs::path& path : found) {
-        UniqueFd lock;
-        if (lock_folder(path, lock) == 0) {
+        const UniqueFd folder = open_folder(path);
+        if (folder.valid() && is_own(folder) && lock_file(folder, Wait::no) == LockOutcome::held &&
+            is_named(folder, path)) {
             std::error_code ignored;
             fs::remove_all(path, ignored);
         }

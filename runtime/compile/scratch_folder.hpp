@@ -2,9 +2,9 @@
 // killed before it could remove them.
 //
 // Invariants:
-//  1. A folder is called kiln-worker-XXXXXX, belongs to this user, and is locked (flock) by its host for as
-//     long as the host lives. The kernel drops the lock with the host, so nothing depends on process ids or
-//     on age.
+//  1. A folder is called kiln-worker-XXXXXX and is locked (flock) by its host for as long as the host lives,
+//     where the file system knows locks; only there, and if it belongs to this user, is it ever swept. The
+//     kernel drops the lock with the host, so nothing depends on process ids or on age.
 //  2. A folder is removed only by its owner, by its worker at the end of it, or by whoever got its lock.
 #pragma once
 

@@ -142,6 +142,10 @@ std::string describe(const siginfo_t& ending) {
 
 }  // namespace
 
+tl::unexpected<Error> stopped(std::string_view subject) {
+    return fail(ErrorCode::worker_failed, Stage::compile, fmt::format("{}: stopped", subject));
+}
+
 std::vector<std::string> worker_environment(const std::filesystem::path& scratch) {
     return {
         "PATH=/usr/bin:/bin",        "LC_ALL=C", "HOME=" + scratch.string(), "TMPDIR=" + scratch.string(),
@@ -170,34 +174,36 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const WorkerConfig& 
           std::to_string(::getpid()), std::string("--memory-limit"), std::to_string(config.memory_limit)}) {
         command.push_back(word);
     }
-    pid_t pid = -1;
-    if (const int error =
-            Spawn().run(pid, *channels, scratch->path(), command, worker_environment(scratch->path()));
-        error != 0) {
+    const std::vector<std::string> environment = worker_environment(scratch->path());
+    const std::filesystem::path folder = scratch->path();
+    // Before there is a process, so that nothing that fails can lose one.
+    std::unique_ptr<WorkerProcess> worker(new WorkerProcess(
+        config, std::move(*scratch), std::move(channels->host_socket), std::move(channels->host_errors)));
+    if (const int error = Spawn().run(worker->pid_, *channels, folder, command, environment); error != 0) {
+        worker->pid_ = -1;
         return system_failure(config.worker.string(), error, host_limits(config.memory_limit));
     }
-    return std::unique_ptr<WorkerProcess>(new WorkerProcess(config, std::move(*scratch), pid,
-                                                            std::move(channels->host_socket),
-                                                            std::move(channels->host_errors)));
+    // Before anybody could have collected the process, but for a host that ignores SIGCHLD.
+    worker->ending_ =
+        above_standard_streams(UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, worker->pid_, 0))));
+    return worker;
 }
 
-WorkerProcess::WorkerProcess(const WorkerConfig& config, ScratchFolder scratch, pid_t pid, UniqueFd socket,
+WorkerProcess::WorkerProcess(const WorkerConfig& config, ScratchFolder scratch, UniqueFd socket,
                              UniqueFd errors)
     : scratch_(std::move(scratch)),
       worker_(config.worker),
+      start_limit_(config.start_limit),
       time_limit_(config.time_limit),
       memory_limit_(config.memory_limit),
-      pid_(pid),
       socket_(std::move(socket)),
-      errors_(std::move(errors)),
-      // Before anybody could have collected the process, but for a host that ignores SIGCHLD.
-      ending_(above_standard_streams(UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))))) {}
+      errors_(std::move(errors)) {}
 
 WorkerProcess::~WorkerProcess() {
     if (pid_ > 0) {
         kill_group();
-        int status = 0;
-        while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+        siginfo_t ending{};
+        while (wait(ending, WEXITED) != 0 && errno == EINTR) {
         }
     }
 }
@@ -218,7 +224,7 @@ void WorkerProcess::interrupt() {
     kill_group();
 }
 
-Result<void> WorkerProcess::await_ready() {
+Result<void> WorkerProcess::await_ready(std::string_view subject) {
     const auto refuse = [&](std::string_view what) {
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("compile worker {} {}: expected the kiln-compile of kiln {}",
@@ -227,8 +233,12 @@ Result<void> WorkerProcess::await_ready() {
     std::string received;
     std::string_view nothing;
     const auto head =
-        receive(nothing, 0, received, fmt::format("start of a compile worker of kiln {}", own_version()));
+        receive(nothing, 0, received, fmt::format("start of a compile worker of kiln {}", own_version()),
+                start_limit_);
     if (!head) {
+        if (interrupted_) {
+            return stopped(subject);
+        }
         Error error = head.error();
         error.code = ErrorCode::environment;
         return tl::unexpected<Error>(std::move(error));
@@ -247,15 +257,15 @@ Result<void> WorkerProcess::await_ready() {
 }
 
 Result<FrameHead> WorkerProcess::receive(std::string_view& frame, std::uint64_t sequence,
-                                         std::string& received, std::string_view subject) {
-    const auto deadline = steady_clock::now() + time_limit_;
+                                         std::string& received, std::string_view subject,
+                                         milliseconds limit) {
+    const auto deadline = steady_clock::now() + std::min(limit, kForEver);
     FrameHead head;
     std::uint64_t expected = kFrameHeadBytes;
     while (received.size() < expected) {
         const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
         if (left <= milliseconds::zero()) {
-            return failure(subject,
-                           fmt::format("did not answer within {} ms and was ended", time_limit_.count()));
+            return failure(subject, fmt::format("did not answer within {} ms and was ended", limit.count()));
         }
         if (!advance(frame, received, left)) {
             return failure(subject, how_it_ended());
@@ -280,7 +290,7 @@ Result<Reply> WorkerProcess::exchange(std::string_view frame, std::uint64_t sequ
                                       std::string_view subject) {
     std::string received;
     last_words_.clear();
-    const auto head = receive(frame, sequence, received, subject);
+    const auto head = receive(frame, sequence, received, subject, time_limit_);
     if (!head) {
         return tl::unexpected<Error>(head.error());
     }
@@ -340,7 +350,7 @@ void WorkerProcess::take_errors() {
 
 tl::unexpected<Error> WorkerProcess::failure(std::string_view subject, std::string_view what) {
     if (interrupted_) {
-        return fail(ErrorCode::worker_failed, Stage::compile, fmt::format("{}: stopped", subject));
+        return stopped(subject);
     }
     kill_group();
     take_errors();
@@ -348,8 +358,8 @@ tl::unexpected<Error> WorkerProcess::failure(std::string_view subject, std::stri
         last_words_.erase(0, last_words_.size() - kLastWordsBytes);
     }
     std::string said(what);
-    if (last_words_.find(kOutOfMemoryWords) != std::string::npos) {
-        said = fmt::format("{} {} MiB{}", kOutOfMemoryWords, memory_bound_ >> 20, host_limits(memory_limit_));
+    if (last_words_.find(fmt::format("{}{}", kWorkerSays, kOutOfMemoryWords)) != std::string::npos) {
+        said = fmt::format("{} {} MiB and {}", kOutOfMemoryWords, memory_bound_ >> 20, what);
     }
     std::string message = fmt::format("{}: compile worker {} {}", subject, worker_.string(), said);
     if (!last_words_.empty()) {
@@ -363,23 +373,46 @@ std::string WorkerProcess::how_it_ended() {
     const auto deadline = steady_clock::now() + kEndingTakes;
     while (steady_clock::now() < deadline) {
         siginfo_t ending{};
-        const int result = ::waitid(P_PID, static_cast<id_t>(pid_), &ending, WEXITED | WNOHANG | WNOWAIT);
+        const int result = wait(ending, WEXITED | WNOHANG | WNOWAIT);
         if (result == 0 && ending.si_pid == pid_) {
             return describe(ending) + host_limits(memory_limit_);
         }
         if (result != 0 && errno == ECHILD) {
-            return "ended (how is not known: this program collects its children itself)";
+            return "ended (how is not known: this program collects its children itself)" +
+                   host_limits(memory_limit_);
         }
         std::this_thread::sleep_for(milliseconds(1));
     }
     return "closed its output and was ended";
 }
 
+int WorkerProcess::wait(siginfo_t& ending, int options) const {
+    // By descriptor, because the number may be another child's once somebody collected the process.
+    if (ending_.valid()) {
+        const int result = ::waitid(P_PIDFD, static_cast<id_t>(ending_.get()), &ending, options);
+        if (result == 0 || errno != EINVAL) {  // a kernel that knows the descriptor but not this use of it
+            return result;
+        }
+    }
+    return ::waitid(P_PID, static_cast<id_t>(pid_), &ending, options);
+}
+
+bool WorkerProcess::has_its_number() const {
+    siginfo_t ending{};
+    if (wait(ending, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        return true;  // nobody has collected it
+    }
+    // It was collected, or is about to be, by the host or by a kernel that is told to.
+    if (ending_.valid() && ::syscall(SYS_pidfd_send_signal, ending_.get(), 0, nullptr, 0) == 0) {
+        return true;
+    }
+    // The kernel gives no number away that a group still has. A stranger's group has a leader of that number.
+    return ::kill(pid_, 0) != 0 && errno == ESRCH;
+}
+
 void WorkerProcess::kill_group() {
-    // A number may have passed on to a stranger once somebody collected the process, so the kernel is asked
-    // first. It is not collected here, so that the group keeps its number while it is ended.
-    siginfo_t info{};
-    if (pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+    // Before the process is collected here, so that the group keeps its number while it is ended.
+    if (pid_ > 0 && has_its_number()) {
         ::kill(-pid_, SIGKILL);
     }
 }

@@ -5,9 +5,10 @@
 //     mask and exactly the environment that worker_environment() states.
 //  2. The host never gets SIGPIPE, and nothing depends on SIGCHLD or on an exit status that it may have
 //     collected itself.
-//  3. When the object is gone, the process and its folder are gone.
+//  3. When the object is gone, the process, the children that it left and its folder are gone.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -29,11 +31,18 @@ namespace kiln::compile {
 // compiler.
 [[nodiscard]] std::vector<std::string> worker_environment(const std::filesystem::path& scratch);
 
+// No limit of time is taken to be longer, so that one can be added to a clock.
+constexpr std::chrono::milliseconds kForEver = std::chrono::hours(24 * 365);
+
+// The answer to a request that was ended on purpose: worker_failed.
+[[nodiscard]] tl::unexpected<Error> stopped(std::string_view subject);
+
 struct WorkerConfig {
     Toolchain toolchain;
     std::filesystem::path worker;
-    std::chrono::milliseconds time_limit{};  // of the start, and of each request
-    std::uint64_t memory_limit = 0;          // of the process, in bytes of address space; 0 for none
+    std::chrono::milliseconds start_limit{};  // until it says that it is ready
+    std::chrono::milliseconds time_limit{};   // of each request
+    std::uint64_t memory_limit = 0;           // of the process, in bytes of address space; 0 for none
 };
 
 // Used by one thread at a time, but for interrupt().
@@ -46,8 +55,9 @@ class WorkerProcess {
     WorkerProcess& operator=(const WorkerProcess&) = delete;
 
     // Waits until it has said that it is ready, and of this kiln's own version; once, before any exchange.
-    // environment when it does not: another program, another version, or one that can not run here.
-    [[nodiscard]] Result<void> await_ready();
+    // environment when it does not: another program, another version, or one that can not run here;
+    // worker_failed when it was interrupted.
+    [[nodiscard]] Result<void> await_ready(std::string_view subject);
 
     // Sends one frame and waits for the reply of the same sequence number. After an error, which is
     // worker_failed and carries the end of the worker's stderr, the worker is of no more use. `subject` is
@@ -65,12 +75,12 @@ class WorkerProcess {
     void abandon();
 
   private:
-    WorkerProcess(const WorkerConfig& config, ScratchFolder scratch, pid_t pid, UniqueFd socket,
-                  UniqueFd errors);
+    WorkerProcess(const WorkerConfig& config, ScratchFolder scratch, UniqueFd socket, UniqueFd errors);
 
     // One whole frame of the other side, into `received`.
     [[nodiscard]] Result<FrameHead> receive(std::string_view& frame, std::uint64_t sequence,
-                                            std::string& received, std::string_view subject);
+                                            std::string& received, std::string_view subject,
+                                            std::chrono::milliseconds limit);
     // One step of waiting: sends what is left of `frame`, takes what has come. False when the other side hung
     // up, or has ended and left its socket to a child.
     [[nodiscard]] bool advance(std::string_view& frame, std::string& received,
@@ -78,14 +88,19 @@ class WorkerProcess {
     void take_errors();
     [[nodiscard]] tl::unexpected<Error> failure(std::string_view subject, std::string_view what);
     [[nodiscard]] std::string how_it_ended();
+    // As waitid, of this very process.
+    [[nodiscard]] int wait(siginfo_t& ending, int options) const;
+    // Whether pid_ still names this process, or the group that it left behind, and no stranger.
+    [[nodiscard]] bool has_its_number() const;
     void kill_group();
 
     ScratchFolder scratch_;
     const std::filesystem::path worker_;
+    const std::chrono::milliseconds start_limit_;
     const std::chrono::milliseconds time_limit_;
     const std::uint64_t memory_limit_;  // as asked for
     std::uint64_t memory_bound_ = 0;    // as the worker says that it has it
-    pid_t pid_;                         // negative once abandoned
+    pid_t pid_ = -1;                    // negative before it runs, and once abandoned
     UniqueFd socket_;
     UniqueFd errors_;
     UniqueFd ending_;  // readable once the process has ended; invalid where the kernel has no such thing

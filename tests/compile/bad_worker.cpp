@@ -2,7 +2,9 @@
 // How it starts, the file PROGRAM.start says where there is one: "silent", "garbage", "other version",
 // "exit".
 
+#include <linux/sockios.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -52,6 +54,19 @@ std::string served(std::uint64_t sequence) {
     }
 }
 
+void wait_a_little() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+// A child that lives until it is killed.
+int leave_child() {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        hang();
+    }
+    return child;
+}
+
 void answer(const std::string& name, std::uint64_t sequence) {
     if (name == "crash") {
         std::fprintf(stderr, "about to crash\n");
@@ -62,17 +77,14 @@ void answer(const std::string& name, std::uint64_t sequence) {
     } else if (name == "hang") {
         std::fprintf(stderr, "about to hang\n");
         hang();
+    } else if (name == "misleading words") {
+        std::fprintf(stderr, "this kernel ran out of its registers\n");
+        ::raise(SIGSEGV);
     } else if (name == "grandchild") {
-        if (::fork() == 0) {
-            hang();
-        }
-        std::fprintf(stderr, "about to hang with a child\n");
+        std::fprintf(stderr, "about to hang with the child %d\n", leave_child());
         hang();
     } else if (name == "child that holds the socket") {
-        if (::fork() == 0) {
-            hang();
-        }
-        std::fprintf(stderr, "leaving a child behind\n");
+        std::fprintf(stderr, "leaving the child %d\n", leave_child());
         std::exit(7);
     } else if (name == "deaf") {
         ::signal(SIGTERM, SIG_IGN);
@@ -151,15 +163,29 @@ void answer(const std::string& name, std::uint64_t sequence) {
         reply.kind = ReplyKind::compiled;
         reply.code_object = "not an ELF file";
         write_all(encode_reply(sequence, reply));
+    } else if (name == "refused") {
+        Reply reply;
+        reply.error = {kiln::ErrorCode::compile_failed, kiln::Stage::compile, "the template's own fault"};
+        write_all(encode_reply(sequence, reply));
     } else if (name == "late word") {
         write_all(served(sequence));
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        for (int unread = 1; unread > 0 && ::ioctl(STDOUT_FILENO, SIOCOUTQ, &unread) == 0;) {
+            wait_a_little();
+        }
+        wait_a_little();
         write_all("and another thing");
-    } else if (name == "moment") {
-        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        std::ofstream("said");
+    } else if (name == "words, then a moment") {
+        std::fprintf(stderr, "%s\n", std::string(1000, 'x').c_str());
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
         write_all(served(sequence));
-    } else if (name == "second") {
-        std::this_thread::sleep_for(std::chrono::seconds(1));
+    } else if (name == "until told") {  // by a file "go" in its folder
+        std::ofstream("asked");
+        while (::access("go", F_OK) != 0) {
+            wait_a_little();
+        }
+        ::unlink("asked");
+        ::unlink("go");
         write_all(served(sequence));
     } else {
         write_all(served(sequence));

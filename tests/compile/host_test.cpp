@@ -136,12 +136,9 @@ TEST_CASE("HostThatCollectsChildrenInItsOwnWayGetsTheSameBytes") {
     check_served("collects everything");
 }
 
-TEST_CASE("HostWithTenThousandDescriptorsStartsAWorkerWithThreeAndSoon") {
+TEST_CASE("HostWithTenThousandDescriptorsStartsAWorkerWithThree") {
     const Outcome outcome = check_served("many descriptors");
-    MESSAGE("held " << outcome.note("held") << " descriptors, took " << outcome.note("milliseconds")
-                    << " ms");
-    CHECK(outcome.note("milliseconds") <
-          20'000);  // closing them one by one would be quick as well: leaking is the point
+    MESSAGE("held " << outcome.note("held") << " descriptors");
     CHECK(outcome.note("leaked") == 0);
 }
 
@@ -174,7 +171,7 @@ TEST_CASE("WorkerThatRunsOutOfItsMemoryIsNamedAndReplaced") {
     REQUIRE_MESSAGE(outcome.lines("error").size() == 1, outcome.report);
     const std::string error = outcome.lines("error").front();
     CHECK(error.starts_with("8 group/kernel.gfx950.hip: compile worker "));
-    CHECK_MESSAGE(error.find("ran out of its 384 MiB; ") != std::string::npos, error);
+    CHECK_MESSAGE(error.find("ran out of its 384 MiB and ") != std::string::npos, error);
     CHECK(result_of(outcome) == ordinary_result());  // the next request
 }
 
@@ -182,10 +179,11 @@ TEST_CASE("HostThatWritesNumbersInItsOwnWayGetsTheSameBytes") {
     check_served("grouped digits");
 
     const test::TemporaryFolder folder;
-    const std::string command = "localedef -i de_DE -f UTF-8 '" + (folder.path() / "de_DE.UTF-8").string() +
-                                "' >'" + (folder.path() / "log").string() + "' 2>&1";
+    const std::string command = "localedef -i de_DE -f ISO-8859-1 '" +
+                                (folder.path() / "de_DE.ISO-8859-1").string() + "' >'" +
+                                (folder.path() / "log").string() + "' 2>&1";
     if (std::system(command.c_str()) != 0) {
-        MESSAGE("skipped: this machine can not make the locale de_DE.UTF-8 (localedef)");
+        MESSAGE("skipped: this machine can not make the locale de_DE.ISO-8859-1 (localedef)");
         return;
     }
     const Outcome outcome = check_served("decimal comma", {"LOCPATH=" + folder.path().string()});
@@ -240,9 +238,10 @@ struct Inside {
         }
         return run(command, environment);
     }
-    void check_served_inside(const std::string& condition) const {
+    void check_served_inside(const std::string& condition,
+                             const std::vector<std::string>& environment = {}) const {
         CAPTURE(condition);
-        const Outcome outcome = run_under_loader(condition);
+        const Outcome outcome = run_under_loader(condition, environment);
         CHECK(outcome.status == 0);
         CHECK_MESSAGE(outcome.lines("error").empty(), outcome.report);
         CHECK(outcome.lines("worker").empty());
@@ -253,13 +252,14 @@ struct Inside {
 }  // namespace
 
 TEST_CASE_FIXTURE(Inside, "CompilingInsideTheProcessGivesTheBytesOfTheWorker") {
-    check_served_inside("in process");
+    // Engines say where their ROCm is; the compiler looks for nothing there.
+    check_served_inside("in process", {"ROCM_PATH=/nonexistent", "HIP_PATH=/nonexistent"});
     check_served_inside("in process, many threads");
 }
 
 TEST_CASE_FIXTURE(Inside, "CompilingInsideTheProcessRefusesWhatAWorkerIsKeptFrom") {
-    for (const char* variable :
-         {"HIPRTC_COMPILE_OPTIONS_APPEND=-DA", "CPATH=/tmp", "AMD_COMGR_SAVE_TEMPS=1"}) {
+    for (const char* variable : {"HIPRTC_COMPILE_OPTIONS_APPEND=-DA", "CPATH=/tmp", "AMD_COMGR_SAVE_TEMPS=1",
+                                 "SOURCE_DATE_EPOCH=1"}) {
         const Outcome refused = run_under_loader("in process", {variable});
         const std::string name = std::string(variable).substr(0, std::string_view(variable).find('='));
         CHECK_MESSAGE(refused.has("error 4 compile inside this process: expected no variable that steers the "

@@ -3,12 +3,19 @@
 #include "runtime/compile/scratch_folder.hpp"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <fstream>
+#include <iterator>
 #include <optional>
 
 #include "support.hpp"
@@ -135,6 +142,36 @@ TEST_CASE_FIXTURE(Temporary, "SweepLeavesAnotherUsersFolderAlone") {
     REQUIRE(::chown(theirs.c_str(), ::geteuid(), ::getegid()) == 0);
     sweep_scratch_folders();
     CHECK(!fs::exists(theirs));
+}
+
+TEST_CASE_FIXTURE(Temporary, "FolderThatCanNotBeLockedServesAllTheSame") {
+    for (const std::uint32_t error : {ENOSYS, EINVAL, ENOLCK, EBADF}) {
+        CAPTURE(error);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            sock_filter steps[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_flock, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+            };
+            const sock_fprog program{.len = std::size(steps), .filter = steps};
+            if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+                ::_exit(2);
+            }
+            const auto made = ScratchFolder::make();
+            sweep_scratch_folders();
+            ::_exit(made && fs::exists(made->path()) ? 0 : 1);
+        }
+        int status = -1;
+        REQUIRE(::waitpid(child, &status, 0) == child);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 2) {
+            MESSAGE("skipped: this process may set no seccomp filter, which stands for such a file system");
+            return;
+        }
+        CHECK(status == 0);
+    }
 }
 
 TEST_CASE_FIXTURE(Temporary, "FirstWorkerOfACompilerSweeps") {

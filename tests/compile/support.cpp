@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <thread>
 
 namespace kiln::compile::test {
@@ -31,7 +32,9 @@ std::vector<int> children() {
 
 std::string proc_text(int pid, const std::string& file) {
     std::ifstream stream("/proc/" + std::to_string(pid) + "/" + file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    std::ostringstream text;
+    text << stream.rdbuf();  // which takes a process that goes meanwhile for the end of the file
+    return text.str();
 }
 
 std::size_t count_open_descriptors() {

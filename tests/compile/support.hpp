@@ -49,7 +49,7 @@ inline CompileRequest kernel_request(std::string name = "group/kernel.gfx950.hip
 std::vector<int> children();
 // The text of /proc/PID/FILE; empty when the process is gone.
 std::string proc_text(int pid, const std::string& file);
-// True once `condition` holds, asked again and again for ten seconds.
+// True once `condition` holds, asked again and again for a minute: machines can be slow.
 template <class Condition>
 bool eventually(Condition condition);
 
@@ -87,7 +87,7 @@ bool wait_a_little();  // ten milliseconds; true
 
 template <class Condition>
 bool eventually(Condition condition) {
-    for (int i = 0; i < 1000 && wait_a_little(); ++i) {
+    for (int i = 0; i < 6000 && wait_a_little(); ++i) {
         if (condition()) {
             return true;
         }

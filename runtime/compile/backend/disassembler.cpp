@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,6 +21,7 @@ constexpr std::uint64_t kMostInstructionBytes = 16;
 struct Cursor {
     ByteView text;
     std::string printed;
+    bool out_of_memory = false;  // told in this way, because no exception may pass comgr's frames
 };
 
 std::uint64_t read_text(std::uint64_t from, char* to, std::uint64_t bytes, void* cursor) {
@@ -32,11 +35,29 @@ std::uint64_t read_text(std::uint64_t from, char* to, std::uint64_t bytes, void*
 }
 
 void take_instruction(const char* instruction, void* cursor) {
-    static_cast<Cursor*>(cursor)->printed += instruction;
+    Cursor& its = *static_cast<Cursor*>(cursor);
+    try {
+        its.printed += instruction;
+    } catch (const std::exception&) {
+        its.out_of_memory = true;
+    }
 }
 
 // Branch targets are left as the numbers that the encoding holds.
 void ignore_address(std::uint64_t, void*) {}
+
+// comgr's, destroyed whatever happens.
+class DisassemblyInfo {
+  public:
+    DisassemblyInfo(const ComgrApi& api, ComgrApi::Handle handle) : api_(api), handle_(handle) {}
+    ~DisassemblyInfo() { api_.amd_comgr_destroy_disassembly_info(handle_); }
+    DisassemblyInfo(const DisassemblyInfo&) = delete;
+    DisassemblyInfo& operator=(const DisassemblyInfo&) = delete;
+
+  private:
+    const ComgrApi& api_;
+    const ComgrApi::Handle handle_;
+};
 
 // Runs of white space become single spaces, those at the ends vanish.
 std::string tidied(const std::string& printed) {
@@ -90,12 +111,16 @@ Result<std::string> Disassembler::code_lines(ByteView code_object) const {
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("the disassembler does not know {} (status {})", isa, status));
     }
+    const DisassemblyInfo owner(api_, handle);
     Cursor cursor{.text = object->text, .printed = {}};
     std::vector<Instruction> instructions;
     for (std::uint64_t at = 0; at < object->text.size();) {
         cursor.printed.clear();
         std::uint64_t bytes = 0;
         const int status = api_.amd_comgr_disassemble_instruction(handle, at, &cursor, &bytes);
+        if (cursor.out_of_memory) {
+            throw std::bad_alloc();
+        }
         std::string text = tidied(cursor.printed);
         const bool known = status == ComgrApi::kSuccess && !text.empty() && bytes % kWordBytes == 0 &&
                            bytes > 0 && bytes <= kMostInstructionBytes && bytes <= object->text.size() - at;
@@ -107,7 +132,6 @@ Result<std::string> Disassembler::code_lines(ByteView code_object) const {
             {.num_words = static_cast<std::uint8_t>(bytes / kWordBytes), .text = std::move(text)});
         at += bytes;
     }
-    api_.amd_comgr_destroy_disassembly_info(handle);
     return format_code_lines(object->text, instructions);
 }
 

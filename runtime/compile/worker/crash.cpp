@@ -45,7 +45,7 @@ const char* name_of(int signal) {
 }
 
 void say_while(const char* what) {
-    say("kiln-compile: ");
+    say(kWorkerSays);
     say(what);
     say(" while ");
     say(g_activity);
@@ -67,8 +67,9 @@ std::uint64_t room() {
 }
 
 void on_fatal_signal(int signal) {
-    // LLVM aborts when it is refused memory; code that does not look whether it was refused meets a null
-    // pointer, and a stack that can not grow is a segmentation fault as well.
+    // LLVM aborts when it is refused memory, a single large block with much room left among others; code that
+    // does not look whether it was refused meets a null pointer, and a stack that can not grow is a
+    // segmentation fault as well.
     const bool refused = errno == ENOMEM;
     if (g_memory_limit != 0 && (refused || room() < g_memory_limit / 16)) {
         say_while(g_out_of_memory);
@@ -111,6 +112,7 @@ CrashNote::CrashNote(std::string_view action, std::string_view subject) {
         used += bytes;
     }
     g_activity[used] = '\0';
+    errno = 0;  // of a request before: on_fatal_signal() looks at it
 }
 
 CrashNote::~CrashNote() {
