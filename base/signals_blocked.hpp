@@ -1,4 +1,5 @@
-// No signal is delivered to the calling thread, nor to a thread that it starts, while one of these lives.
+// No signal is delivered to the calling thread, nor to a thread that it starts, while one of these lives: but
+// for those that a thread raises by what it does itself, such as SIGSEGV.
 #pragma once
 
 #include <signal.h>
@@ -9,12 +10,13 @@ namespace kiln {
 class SignalsBlocked {
   public:
     SignalsBlocked() {
-        sigset_t all;
-        ::sigfillset(&all);
+        sigset_t blocked;
+        ::sigfillset(&blocked);
+        // Blocked, those would end the process without the handler that the host may have for crashes.
         for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) {
-            ::sigdelset(&all, own);  // blocked, they would end the process without its handler for crashes
+            ::sigdelset(&blocked, own);
         }
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+        ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
     }
     ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
     SignalsBlocked(const SignalsBlocked&) = delete;
