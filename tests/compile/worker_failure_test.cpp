@@ -196,6 +196,7 @@ TEST_CASE("FailedCompileIsTheTemplatesWhereTheCompilerCanNotBeAsked") {
 TEST_CASE("WorkerThatSpeaksOfMemoryInPassingDidNotRunOutOfIt") {
     auto compiler = make_bad_compiler();
     check_fails(*compiler, "misleading words", "was ended by SIGSEGV", "ran out of its registers");
+    CHECK(!is_within(ask(*compiler, "misleading words").message, "ran out of its 0 MiB"));
 }
 
 TEST_CASE("WorkerThatWritesMuchToItsLogIsServedAllTheSame") {
