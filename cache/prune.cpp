@@ -95,7 +95,9 @@ void Pruning::prune_entries(std::vector<EntrySummary> entries) {
     const auto now = std::chrono::system_clock::now();
     for (auto& entry : entries) {
         const bool too_much = options_.max_bytes && total > *options_.max_bytes;
-        const bool too_old = options_.max_age && now - entry.last_used > *options_.max_age;
+        // In seconds: the longest age that a user may ask for does not fit into finer units.
+        const bool too_old = options_.max_age && std::chrono::ceil<std::chrono::seconds>(
+                                                     now - entry.last_used) > *options_.max_age;
         if ((too_much || too_old) && entry.key != keep_ && remove_entry(entry)) {
             total -= entry.bytes;
             report_.bytes += entry.bytes;

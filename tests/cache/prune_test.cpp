@@ -130,6 +130,11 @@ TEST_CASE("PruneByAgeTakesWhatWasNotUsedForLonger") {
     REQUIRE(report);
     CHECK(report->removed.size() == 7);
     CHECK(held(*store, 10) == std::vector<int>{7, 8, 9});
+    // Longer than a clock counts in its own unit: nothing is that old.
+    for (const auto age : {std::chrono::seconds(20'000 * 7 * 24h), std::chrono::seconds::max()}) {
+        CHECK(store->prune({.max_age = age})->removed.empty());
+        CHECK(held(*store, 10) == std::vector<int>{7, 8, 9});
+    }
 }
 
 TEST_CASE("UseIsMarkedOnceAnHourAndOnlyByHits") {
