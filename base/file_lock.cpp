@@ -6,8 +6,9 @@
 
 namespace kiln {
 
-LockOutcome lock_file(const UniqueFd& fd, Wait wait) {
-    while (::flock(fd.get(), wait == Wait::no ? LOCK_EX | LOCK_NB : LOCK_EX) != 0) {
+LockOutcome lock_file(const UniqueFd& fd, Wait wait, Hold hold) {
+    const int operation = (hold == Hold::alone ? LOCK_EX : LOCK_SH) | (wait == Wait::no ? LOCK_NB : 0);
+    while (::flock(fd.get(), operation) != 0) {
         switch (errno) {
             case EINTR:
                 continue;

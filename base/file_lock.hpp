@@ -9,6 +9,7 @@
 namespace kiln {
 
 enum class Wait { for_ever, no };
+enum class Hold { alone, shared };
 
 enum class LockOutcome {
     held,
@@ -17,7 +18,7 @@ enum class LockOutcome {
     failed,       // errno says why
 };
 
-// An exclusive lock, taken up again after a signal.
-[[nodiscard]] LockOutcome lock_file(const UniqueFd& fd, Wait wait);
+// Taken up again after a signal. Of a file, or of a folder that is open for reading.
+[[nodiscard]] LockOutcome lock_file(const UniqueFd& fd, Wait wait, Hold hold = Hold::alone);
 
 }  // namespace kiln

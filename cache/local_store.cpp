@@ -101,7 +101,8 @@ class LocalStore : public Store {
     template <class Wanted, class Decode>
     Result<std::optional<Wanted>> look(const Key& key, const Decode& decode);
     void refuse(const Key& key, const Error& error);
-    void set_aside(const fs::path& path, const Error& error);
+    enum class SetAside { reported, gone, replaced };
+    SetAside set_aside(const EntryFolder::OpenEntry* read, const fs::path& path, const Error& error);
     void evict_after_put(const Digest& put, std::uint64_t bytes);
     void evict(const Digest& put);
 
@@ -130,7 +131,7 @@ void mark_used(const EntryFolder::OpenEntry& entry) {
 template <class Wanted, class Decode>
 Result<std::optional<Wanted>> LocalStore::look(const Key& key, const Decode& decode) {
     const auto path = folder_.path_of(key.digest());
-    while (true) {
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
         auto opened = folder_.open(key.digest());
         auto bytes = opened ? read_file(opened->fd, path, Stage::cache) : Result<Bytes>(fail(opened));
         auto file = bytes ? verify_named(*std::move(bytes), key) : Result<EntryFile>(fail(bytes));
@@ -154,22 +155,15 @@ Result<std::optional<Wanted>> LocalStore::look(const Key& key, const Decode& dec
             default:
                 return fail(wanted);
         }
-        // Somebody may have rebuilt the entry since it was read, or moved it away; a good one must not be
-        // moved away for the bad one's faults. While ours is open, no other file has its number.
-        struct stat named {};
-        const bool is_named = ::lstat(path.c_str(), &named) == 0;
-        if (opened && !is_named && errno == ENOENT) {
-            ++misses_;
-            return std::optional<Wanted>();
-        }
-        if (opened && is_named && named.st_ino != opened->info.st_ino) {
+        const auto outcome = set_aside(opened ? &*opened : nullptr, path, wanted.error());
+        if (outcome == SetAside::replaced) {
             continue;
         }
-        set_aside(path, wanted.error());
-        ++damaged_;
-        ++misses_;
-        return std::optional<Wanted>();
+        damaged_ += outcome == SetAside::reported ? 1 : 0;
+        break;
     }
+    ++misses_;
+    return std::optional<Wanted>();
 }
 
 // A put replaces it: the folder is ours, whoever owns the file.
@@ -180,16 +174,30 @@ void LocalStore::refuse(const Key& key, const Error& error) {
     }
 }
 
-void LocalStore::set_aside(const fs::path& path, const Error& error) {
+// Somebody may have rebuilt the entry since it was read, or moved it away; a good one must not be moved away
+// for the bad one's faults. So it is looked at under the lock that writers share. While ours is open, no
+// other file has its number.
+LocalStore::SetAside LocalStore::set_aside(const EntryFolder::OpenEntry* read, const fs::path& path,
+                                           const Error& error) {
+    const auto alone = lock_group(path.parent_path(), Hold::alone, kRemoverPatience);
+    struct stat named {};
+    const bool is_named = ::lstat(path.c_str(), &named) == 0;
+    if (read != nullptr && !is_named && errno == ENOENT) {
+        return SetAside::gone;
+    }
+    if (read != nullptr && is_named &&
+        (named.st_ino != read->info.st_ino || named.st_dev != read->info.st_dev)) {
+        return SetAside::replaced;
+    }
     const auto folder = folder_.folder() / "damaged";
     const auto aside = folder / path.filename();
-    const auto made = make_folder(folder);
-    const bool moved = made && ::rename(path.c_str(), aside.c_str()) == 0;
+    const bool moved = alone != nullptr && make_folder(folder) && ::rename(path.c_str(), aside.c_str()) == 0;
     log::event(log::Level::warning, "damaged",
                {{"path", path.string()},
                 {"reason", error.message},
                 {"outcome", moved ? fmt::format("moved to {}", aside.string())
                                   : fmt::format("could not be moved to {}", aside.string())}});
+    return SetAside::reported;
 }
 
 Result<std::optional<StoredEntry>> LocalStore::find_by_request(const Digest& request) {
@@ -217,6 +225,7 @@ Result<void> LocalStore::put(const Key& key, const Entry& entry) {
         if (auto made = make_folder(path.parent_path()); !made) {
             return made;
         }
+        const auto shared = lock_group(path.parent_path(), Hold::shared, kWriterPatience);
         published = publish_file(path, *file, Stage::cache);
         if (published || published.error().code != ErrorCode::not_found) {
             break;

@@ -5,13 +5,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "base/log.hpp"
 
 namespace kiln::cache {
 namespace {
+
+// Between two looks at a lock that somebody else holds.
+constexpr std::chrono::milliseconds kLongestPause{50};
 
 // A child that was forked while the lock was held has a descriptor of the same open file, so the owner
 // unlocks explicitly instead of only closing its own.
@@ -57,6 +62,25 @@ Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path, 
         if (still_named(fd, path)) {
             return std::make_unique<FileLock>(std::move(fd));
         }
+    }
+}
+
+std::unique_ptr<BuildLock> lock_group(const std::filesystem::path& group, Hold hold,
+                                      std::chrono::milliseconds patience) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, kLongestPause)) {
+        UniqueFd fd(::open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        const auto outcome = fd.valid() ? lock_file(fd, Wait::no, hold) : LockOutcome::failed;
+        if (outcome == LockOutcome::held && still_named(fd, group)) {
+            return std::make_unique<FileLock>(std::move(fd));
+        }
+        if (outcome == LockOutcome::unsupported || outcome == LockOutcome::failed) {
+            return std::make_unique<BuildLock>();
+        }
+        if (std::chrono::steady_clock::now() >= end) {
+            return nullptr;
+        }
+        std::this_thread::sleep_for(pause);
     }
 }
 

@@ -1,6 +1,7 @@
-// The kernel-held lock of one key.
+// The kernel-held locks of a store: of one key, and of one group of entries.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -19,6 +20,17 @@ inline constexpr std::string_view kEvictLock = "locks/evict.lock";
 // where it does not exist (its folder must exist: not_found otherwise). With Wait::no, null instead of
 // waiting. An empty lock where the file system knows none.
 [[nodiscard]] Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path, Wait wait);
+
+// The lock of the folder `group` itself: shared by whoever publishes an entry there, held alone by whoever
+// removes one. What was looked at is then what is removed, for nobody renames another file over its name in
+// between. Null when others hold it for longer than `patience`; an empty lock where there is none to be had.
+[[nodiscard]] std::unique_ptr<BuildLock> lock_group(const std::filesystem::path& group, Hold hold,
+                                                    std::chrono::milliseconds patience);
+
+// Of who removes: what stays now goes at another time. Of who publishes: a remover that was suspended must
+// not hold up a build.
+inline constexpr std::chrono::milliseconds kRemoverPatience{100};
+inline constexpr std::chrono::milliseconds kWriterPatience{2000};
 
 // True when nobody holds the lock of `path`; with Sweep::remove its file is gone then. Whoever waits for it
 // meanwhile notices, and makes another.

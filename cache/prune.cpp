@@ -109,10 +109,12 @@ void Pruning::prune_entries(std::vector<EntrySummary> entries) {
     }
 }
 
-// False when it stays: it was used or put again since it was listed, or the system refuses.
+// False when it stays: it was used or put again since it was listed, or others hold its group, or the system
+// refuses.
 bool Pruning::remove_entry(const EntrySummary& entry) {
+    const auto alone = lock_group(entry.path.parent_path(), Hold::alone, kRemoverPatience);
     struct stat info {};
-    if (::lstat(entry.path.c_str(), &info) == 0 && used_at(info) != entry.last_used) {
+    if (alone == nullptr || (::lstat(entry.path.c_str(), &info) == 0 && used_at(info) != entry.last_used)) {
         return false;
     }
     return remove(entry.path);

@@ -7,9 +7,11 @@
 //  2. What get() returns was stored under exactly this key: the key document in the entry is compared, and
 //     every byte is covered by a digest that was checked.
 //  3. A damaged entry is a miss: it is reported, moved to the folder "damaged", and can be put again.
-//  4. Readers take no lock. Nothing in an entry or a file name depends on where the store lies.
+//  4. Readers take no lock, but to move a damaged entry away. Nothing in an entry or a file name depends on where the store lies.
 //  5. Removing an entry (erase, prune, eviction) is one unlink: who has it open reads on, everybody else
-//     misses and builds. Removing a temporary file or a lock file happens under that file's own lock, so
+//     misses and builds. Whoever prunes, evicts or moves a damaged entry away holds the lock of the entry's
+//     folder DI alone, and whoever puts shares it: what is put meanwhile is never taken for what was there
+//     before. Removing a temporary file or a lock file happens under that file's own lock, so
 //     that never a live writer's or holder's is taken.
 //
 // Layout, every folder 0700, every file 0600 (v1 is kEntryVersion; DIGEST is Key::digest() in hexadecimal, DI
@@ -109,7 +111,9 @@ class Store : public Layer {
 
     // Removes entries by size and age, then what was left over: stale temporary files, the files of locks
     // that nobody holds, damaged files. Safe beside anything that other threads and processes do meanwhile;
-    // an entry that is used between being looked at and being removed stays. An error when the store's own
+    // an entry that is put between being listed and being removed stays, and so does one that is used, unless
+    // it is read at the very moment of its removal. Where the file system knows no locks, the same goes for a
+    // put. An error when the store's own
     // folder can not be listed.
     [[nodiscard]] virtual Result<PruneReport> prune(const PruneOptions& options) = 0;
 

@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
+#include <functional>
+#include <future>
 #include <string_view>
 
 #include "base/log.hpp"
@@ -35,6 +37,8 @@ int flock_error = 0;               // what every flock() fails with
 int swept_before_lock = 0;         // how many files somebody else removes as they are about to be locked
 const char* used_again = nullptr;  // the file that somebody uses before it is looked at for the second time
 int looks_at_it = 0;
+std::string put_meanwhile;  // the file that a put replaces just before it is renamed or removed
+std::function<void()> meanwhile;
 const char* vanishing = nullptr;  // the file that somebody else moves away as soon as it is opened there
 
 // True when the step that calls it must fail; never returns when the process is to die there.
@@ -48,6 +52,17 @@ bool fails_here() {
     armed = Fault::none;
     errno = error_number;
     return true;
+}
+
+// Somebody puts, in a thread of its own, when the file is about to go. It may have to wait until that is
+// over.
+std::future<void> meanwhile_done;
+void let_put(const char* path) {
+    if (!put_meanwhile.empty() && put_meanwhile == path) {
+        put_meanwhile.clear();
+        meanwhile_done = std::async(std::launch::async, meanwhile);
+        meanwhile_done.wait_for(std::chrono::milliseconds(500));
+    }
 }
 
 void arm(Fault fault, int steps, int error = 0) {
@@ -95,6 +110,7 @@ int fsync(int fd) {
 }
 
 int rename(const char* from, const char* to) noexcept {
+    let_put(from);
     return fails_here() ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
 }
 
@@ -103,6 +119,7 @@ int mkdir(const char* path, mode_t mode) noexcept {
 }
 
 int unlink(const char* path) noexcept {
+    let_put(path);
     return fails_here() ? -1 : static_cast<int>(::syscall(SYS_unlink, path));
 }
 
@@ -393,4 +410,36 @@ TEST_CASE("StoreEntryThatIsUsedWhileAPruneRunsStays") {
     REQUIRE(report);
     CHECK(report->removed.size() == 2);
     CHECK(fs::exists(path));
+}
+
+// Moved away for damage, pruned by age.
+TEST_CASE("StoreEntryThatIsPutAsTheOldOneIsRemovedStays") {
+    log::set_level(log::Level::off);
+    for (const bool is_damaged : {true, false}) {
+        CAPTURE(is_damaged);
+        const TemporaryFolder temporary;
+        auto store = open_store(temporary.path());
+        REQUIRE(store->put(make_key(1), make_entry(1)));
+        const auto path = only_entry(*store);
+        if (is_damaged) {
+            write_text(path, "nonsense");
+        }
+        const struct timespec old[] = {{0, UTIME_OMIT}, {1000, 0}};
+        REQUIRE(::utimensat(AT_FDCWD, path.c_str(), old, 0) == 0);
+        bool well = false;
+        meanwhile = [&] { well = store->put(make_key(1), make_entry(1, 1)).has_value(); };
+        put_meanwhile = path.string();
+        if (is_damaged) {
+            CHECK(!*store->get(make_key(1)));
+        } else {
+            CHECK(store->prune({.max_age = std::chrono::hours(1)})->removed.size() == 1);
+        }
+        REQUIRE(put_meanwhile.empty());
+        meanwhile_done.get();
+        REQUIRE(well);
+        const auto got = store->get(make_key(1));
+        REQUIRE(got);
+        CHECK((*got && **got == make_entry(1, 1)));
+    }
+    log::set_level(log::Level::warning);
 }
