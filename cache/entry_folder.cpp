@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMaxEntryBytes = kHeaderBytes + kSections.size() * kMaxSectionBytes + kFooterBytes;
 
 // One folder on the way to an entry. Only its place and its owner matter, so no right to list it is needed.
-Result<UniqueFd> enter(const UniqueFd& parent, const char* name, const fs::path& path, Owners owners) {
+Result<UniqueFd> enter_one(const UniqueFd& parent, const char* name, const fs::path& path, Owners owners) {
     UniqueFd fd(::openat(parent.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
     if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
@@ -110,18 +110,22 @@ fs::path EntryFolder::path_of(const Digest& digest) const {
     return entries_ / name.substr(0, 2) / (name + std::string(kEntrySuffix));
 }
 
+Result<UniqueFd> EntryFolder::enter(const fs::path& path) const {
+    auto entered = open_trusted_folder(folder_, owners_);
+    auto so_far = folder_;
+    for (const auto& name : path.lexically_relative(folder_)) {
+        if (!entered) {
+            break;
+        }
+        so_far /= name;
+        entered = enter_one(*entered, name.c_str(), so_far, owners_);
+    }
+    return entered;
+}
+
 Result<EntryFolder::OpenEntry> EntryFolder::open(const Digest& digest) const {
     const auto path = path_of(digest);
-    const auto group = path.parent_path();
-    const auto root = open_trusted_folder(folder_, owners_);
-    if (!root) {
-        return tl::unexpected(root.error());
-    }
-    const auto version = enter(*root, entries_.filename().c_str(), entries_, owners_);
-    if (!version) {
-        return tl::unexpected(version.error());
-    }
-    const auto in_group = enter(*version, group.filename().c_str(), group, owners_);
+    const auto in_group = enter(path.parent_path());
     if (!in_group) {
         return tl::unexpected(in_group.error());
     }
@@ -155,6 +159,12 @@ Result<Bytes> EntryFolder::read_bytes(const Digest& digest) const {
 }
 
 Result<std::vector<EntrySummary>> EntryFolder::list() const {
+    if (const auto entered = enter(entries_); !entered) {
+        if (entered.error().code == ErrorCode::not_found) {
+            return std::vector<EntrySummary>();
+        }
+        return tl::unexpected(entered.error());
+    }
     auto groups = names_in(entries_);
     if (!groups) {
         return fail(groups);
@@ -165,9 +175,12 @@ Result<std::vector<EntrySummary>> EntryFolder::list() const {
         if (group.size() != 2 || (!fs::is_directory(entries_ / group, unknown) && !unknown)) {
             continue;  // nothing of ours
         }
-        const auto names = names_in(entries_ / group);
+        const auto entered = enter(entries_ / group);
+        const auto names = entered ? names_in(entries_ / group) : tl::unexpected<Error>(entered.error());
         if (!names) {  // one group is no reason to hide the others
-            log::warning("{}: its entries are not listed", names.error().message);
+            if (names.error().code != ErrorCode::not_found) {
+                log::warning("{}: its entries are not listed", names.error().message);
+            }
             continue;
         }
         for (const auto& name : *names) {

@@ -48,6 +48,11 @@ class EntryFolder {
     [[nodiscard]] const std::filesystem::path& entries() const { return entries_; }  // FOLDER/v1
     [[nodiscard]] std::filesystem::path path_of(const Digest& digest) const;
 
+    // Opens a folder that lies inside, FOLDER/v1/DI say: every folder on the way is checked as layer.hpp
+    // says, and no symbolic link is followed. Who has done so may go by path: nobody else can put another
+    // there.
+    [[nodiscard]] Result<UniqueFd> enter(const std::filesystem::path& path) const;
+
     struct OpenEntry {
         UniqueFd fd;
         struct stat info {};

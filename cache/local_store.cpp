@@ -98,6 +98,7 @@ class LocalStore : public Store {
     const fs::path& folder() const override { return folder_.folder(); }
 
   private:
+    [[nodiscard]] Result<void> make_inside(const fs::path& folder);
     template <class Wanted, class Decode>
     Result<std::optional<Wanted>> look(const Key& key, const Decode& decode);
     void refuse(const Key& key, const Error& error);
@@ -119,6 +120,34 @@ class LocalStore : public Store {
     std::atomic<std::uint64_t> put_since_look_{0};
     std::atomic<std::uint64_t> allowance_{0};
 };
+
+// As make_folder, of a folder inside of the store, one after the other: what a writer or a lock is led to is
+// trusted as what a reader is led to, and nothing is made behind a symbolic link.
+Result<void> LocalStore::make_inside(const fs::path& folder) {
+    if (const auto root = folder_.enter(folder_.folder()); !root) {
+        if (root.error().code != ErrorCode::not_found) {
+            return tl::unexpected(root.error());
+        }
+        if (auto made = make_folder(folder_.folder()); !made) {
+            return made;
+        }
+    }
+    auto so_far = folder_.folder();
+    for (const auto& name : folder.lexically_relative(folder_.folder())) {
+        so_far /= name;
+        auto entered = folder_.enter(so_far);
+        if (!entered && entered.error().code == ErrorCode::not_found) {
+            if (auto made = make_folder(so_far); !made) {
+                return made;
+            }
+            entered = folder_.enter(so_far);
+        }
+        if (!entered) {
+            return tl::unexpected(entered.error());
+        }
+    }
+    return {};
+}
 
 // Best effort: a store on a read-only file system has hits too.
 void mark_used(const EntryFolder::OpenEntry& entry) {
@@ -191,7 +220,7 @@ LocalStore::SetAside LocalStore::set_aside(const EntryFolder::OpenEntry* read, c
     }
     const auto folder = folder_.folder() / "damaged";
     const auto aside = folder / path.filename();
-    const bool moved = alone != nullptr && make_folder(folder) && ::rename(path.c_str(), aside.c_str()) == 0;
+    const bool moved = alone != nullptr && make_inside(folder) && ::rename(path.c_str(), aside.c_str()) == 0;
     log::event(log::Level::warning, "damaged",
                {{"path", path.string()},
                 {"reason", error.message},
@@ -222,11 +251,11 @@ Result<void> LocalStore::put(const Key& key, const Entry& entry) {
     // The folder may be wiped between the two steps.
     Result<void> published;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-        if (auto made = make_folder(path.parent_path()); !made) {
-            return made;
+        published = make_inside(path.parent_path());
+        if (published) {
+            const auto shared = lock_group(path.parent_path(), Hold::shared, kWriterPatience);
+            published = publish_file(path, *file, Stage::cache);
         }
-        const auto shared = lock_group(path.parent_path(), Hold::shared, kWriterPatience);
-        published = publish_file(path, *file, Stage::cache);
         if (published || published.error().code != ErrorCode::not_found) {
             break;
         }
@@ -264,7 +293,7 @@ void LocalStore::evict(const Digest& put) {
         return;
     }
     const auto lock_path = folder_.folder() / kEvictLock;
-    const auto made = make_folder(lock_path.parent_path());
+    const auto made = make_inside(lock_path.parent_path());
     const auto alone = made ? take_lock(lock_path, Wait::no) : tl::unexpected(made.error());
     if (alone && *alone == nullptr) {
         return;  // somebody else is at it
@@ -294,6 +323,12 @@ Result<PruneReport> LocalStore::clear() {
 
 Result<bool> LocalStore::erase(const Key& key) {
     const auto path = folder_.path_of(key.digest());
+    if (const auto entered = folder_.enter(path.parent_path()); !entered) {
+        if (entered.error().code == ErrorCode::not_found) {
+            return false;
+        }
+        return tl::unexpected(entered.error());
+    }
     if (::unlink(path.c_str()) == 0) {
         return true;
     }
@@ -306,7 +341,7 @@ Result<bool> LocalStore::erase(const Key& key) {
 Result<std::unique_ptr<BuildLock>> LocalStore::lock(const Key& key) {
     const auto folder = folder_.folder() / "locks";
     while (true) {
-        if (auto made = make_folder(folder); !made) {
+        if (auto made = make_inside(folder); !made) {
             return fail(made);
         }
         auto lock = take_lock(folder / (key.digest().hex() + ".lock"), Wait::for_ever);

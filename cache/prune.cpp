@@ -61,8 +61,13 @@ class Pruning {
     template <class Remove>
     void sweep(const fs::path& folder, std::string_view suffix, std::uint64_t& count, const Remove& removed);
 
+    // None of a folder that others could have written, or that lies behind a symbolic link.
     std::vector<std::string> names(const fs::path& folder) {
-        auto found = names_in(folder);
+        const auto entered = folder_.enter(folder);
+        auto found = entered ? names_in(folder) : tl::unexpected<Error>(entered.error());
+        if (!found && found.error().code == ErrorCode::not_found) {
+            return {};
+        }
         if (!found) {
             report_.faults.push_back(std::move(found.error()));
             return {};
@@ -159,7 +164,8 @@ Result<PruneReport> prune_folder(const EntryFolder& folder, const PruneOptions& 
 }
 
 void remove_empty_folders(const EntryFolder& folder) {
-    if (const auto groups = names_in(folder.entries())) {
+    const auto is_ours = [&](const fs::path& path) { return folder.enter(path).has_value(); };
+    if (const auto groups = names_in(folder.entries()); groups && is_ours(folder.entries())) {
         for (const auto& group : *groups) {
             if (group.size() == 2) {
                 ::rmdir((folder.entries() / group).c_str());
@@ -167,7 +173,9 @@ void remove_empty_folders(const EntryFolder& folder) {
         }
     }
     ::rmdir(folder.entries().c_str());
-    static_cast<void>(sweep_lock(folder.folder() / kEvictLock, Sweep::remove));
+    if (is_ours(folder.folder() / "locks")) {
+        static_cast<void>(sweep_lock(folder.folder() / kEvictLock, Sweep::remove));
+    }
     ::rmdir((folder.folder() / "locks").c_str());
     ::rmdir((folder.folder() / "damaged").c_str());
 }

@@ -98,10 +98,11 @@ class Store : public Layer {
     [[nodiscard]] static Result<std::unique_ptr<Store>> open(const std::filesystem::path& folder,
                                                              const StoreOptions& options = {});
 
-    // Replaces what is there. When it returns without an error, the entry outlives a power cut.
+    // Replaces what is there; `environment`, with nothing written, where get() would refuse it for the
+    // folders on the way to it. When it returns without an error, the entry outlives a power cut.
     [[nodiscard]] virtual Result<void> put(const Key& key, const Entry& entry) = 0;
 
-    // True when there was one.
+    // True when there was one. `environment` as of put().
     [[nodiscard]] virtual Result<bool> erase(const Key& key) = 0;
 
     // Blocks until no other thread or process holds this key's lock; never ask twice in one thread. The

@@ -217,6 +217,16 @@ TEST_CASE("EntryThatOthersCouldHaveWrittenIsAMissAndReportedOnce") {
                 CHECK(read.error().code == ErrorCode::environment);
                 CHECK(fs::exists(summary.path));
 
+                // Nobody is told that what no get() will find was stored.
+                if (own && depth > 0) {
+                    const auto put = store->put(make_key(1), make_entry(1, 1));
+                    REQUIRE(!put);
+                    CHECK(put.error().code == ErrorCode::environment);
+                    CHECK(!store->erase(make_key(1)));
+                    REQUIRE((depth == 1 || !store->clear()));
+                    CHECK(fs::exists(summary.path));
+                }
+
                 // In the store, a build replaces the entry, whoever owns it.
                 if (own && depth == 0) {
                     REQUIRE(store->put(make_key(1), make_entry(1, 1)));
@@ -246,6 +256,32 @@ TEST_CASE("SymbolicLinkInsideOfAFolderIsNotFollowedButTheFolderMayBeOne") {
         fs::rename(elsewhere, path);
     }
     CHECK(*open_well(folder)->get(make_key(1)));
+}
+
+TEST_CASE("StoreWritesAndRemovesNothingBehindASymbolicLink") {
+    log::set_level(log::Level::off);
+    for (const char* name : {"v1", "v1/group", "locks", "damaged"}) {
+        CAPTURE(name);
+        const TemporaryFolder temporary;
+        auto store = open_store(temporary.path() / "cache");
+        REQUIRE(store->put(make_key(1), make_entry(1)));
+        REQUIRE(store->lock(make_key(1)));
+        const auto entry = only_entry(*store);
+        write_text(store->folder() / "damaged" / entry.filename(), "bad", true);
+        const auto path = std::string_view(name) == "v1/group" ? entry.parent_path() : store->folder() / name;
+        const auto elsewhere = temporary.path() / "elsewhere";
+        fs::rename(path, elsewhere);
+        fs::create_directory_symlink(elsewhere, path);
+        const auto before = fingerprint(elsewhere);
+        const bool holds_entries = std::string_view(name).starts_with("v1");
+        CHECK(store->put(make_key(1), make_entry(1, 1)).has_value() != holds_entries);
+        CHECK(store->lock(make_key(2)).has_value() == (std::string_view(name) != "locks"));
+        CHECK(store->erase(make_key(1)).has_value() != holds_entries);
+        static_cast<void>(store->prune({.max_bytes = 0}));
+        static_cast<void>(store->clear());
+        CHECK(fingerprint(elsewhere) == before);
+    }
+    log::set_level(log::Level::warning);
 }
 
 TEST_CASE("LayerOfRootServesAUserAndRefusesAnotherUsers") {
