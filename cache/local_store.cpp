@@ -314,7 +314,7 @@ void LocalStore::evict(const Digest& put) {
 }
 
 Result<PruneReport> LocalStore::clear() {
-    auto report = prune_folder(folder_, {.max_bytes = 0});
+    auto report = clear_folder(folder_);
     if (report) {
         remove_empty_folders(folder_);
     }

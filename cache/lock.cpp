@@ -86,7 +86,8 @@ std::unique_ptr<BuildLock> lock_group(const std::filesystem::path& group, Hold h
 
 bool sweep_lock(const std::filesystem::path& path, Sweep sweep) {
     const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    return fd.valid() && lock_file(fd, Wait::no) == LockOutcome::held &&
+    const auto outcome = fd.valid() ? lock_file(fd, Wait::no) : LockOutcome::failed;
+    return (outcome == LockOutcome::held || outcome == LockOutcome::unsupported) &&
            (sweep == Sweep::look || (still_named(fd, path) && ::unlink(path.c_str()) == 0));
 }
 

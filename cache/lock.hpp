@@ -32,8 +32,8 @@ inline constexpr std::string_view kEvictLock = "locks/evict.lock";
 inline constexpr std::chrono::milliseconds kRemoverPatience{100};
 inline constexpr std::chrono::milliseconds kWriterPatience{2000};
 
-// True when nobody holds the lock of `path`; with Sweep::remove its file is gone then. Whoever waits for it
-// meanwhile notices, and makes another.
+// True when nobody holds the lock of `path`, be it that nobody can; with Sweep::remove its file is gone then.
+// Whoever waits for it meanwhile notices, and makes another.
 [[nodiscard]] bool sweep_lock(const std::filesystem::path& path, Sweep sweep);
 
 }  // namespace kiln::cache

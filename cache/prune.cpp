@@ -36,8 +36,9 @@ bool is_name_with(std::string_view name, std::string_view suffix) {
 
 class Pruning {
   public:
-    Pruning(const EntryFolder& folder, const PruneOptions& options, const std::optional<Digest>& keep)
-        : folder_(folder), options_(options), keep_(keep) {}
+    Pruning(const EntryFolder& folder, const PruneOptions& options, const std::optional<Digest>& keep,
+            bool everything)
+        : folder_(folder), options_(options), keep_(keep), everything_(everything) {}
 
     Result<PruneReport> run() {
         auto entries = folder_.list();
@@ -85,8 +86,9 @@ class Pruning {
     }
 
     const EntryFolder& folder_;
-    const PruneOptions& options_;
-    const std::optional<Digest>& keep_;
+    const PruneOptions options_;
+    const std::optional<Digest> keep_;
+    const bool everything_;  // whatever the options say
     PruneReport report_;
 };
 
@@ -103,7 +105,7 @@ void Pruning::prune_entries(std::vector<EntrySummary> entries) {
         // In seconds: the longest age that a user may ask for does not fit into finer units.
         const bool too_old = options_.max_age && std::chrono::ceil<std::chrono::seconds>(
                                                      now - entry.last_used) > *options_.max_age;
-        if ((too_much || too_old) && entry.key != keep_ && remove_entry(entry)) {
+        if ((everything_ || too_much || too_old) && entry.key != keep_ && remove_entry(entry)) {
             total -= entry.bytes;
             report_.bytes += entry.bytes;
             report_.removed.push_back(std::move(entry));
@@ -119,7 +121,8 @@ void Pruning::prune_entries(std::vector<EntrySummary> entries) {
 bool Pruning::remove_entry(const EntrySummary& entry) {
     const auto alone = lock_group(entry.path.parent_path(), Hold::alone, kRemoverPatience);
     struct stat info {};
-    if (alone == nullptr || (::lstat(entry.path.c_str(), &info) == 0 && used_at(info) != entry.last_used)) {
+    if (alone == nullptr ||
+        (!everything_ && ::lstat(entry.path.c_str(), &info) == 0 && used_at(info) != entry.last_used)) {
         return false;
     }
     return remove(entry.path);
@@ -160,7 +163,11 @@ void Pruning::sweep(const fs::path& folder, std::string_view suffix, std::uint64
 
 Result<PruneReport> prune_folder(const EntryFolder& folder, const PruneOptions& options,
                                  const std::optional<Digest>& keep) {
-    return Pruning(folder, options, keep).run();
+    return Pruning(folder, options, keep, false).run();
+}
+
+Result<PruneReport> clear_folder(const EntryFolder& folder) {
+    return Pruning(folder, {}, {}, true).run();
 }
 
 void remove_empty_folders(const EntryFolder& folder) {

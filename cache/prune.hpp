@@ -12,6 +12,9 @@ namespace kiln::cache {
 [[nodiscard]] Result<PruneReport> prune_folder(const EntryFolder& folder, const PruneOptions& options,
                                                const std::optional<Digest>& keep = {});
 
+// As Store::clear says of the files: every entry that is listed goes, empty or in use.
+[[nodiscard]] Result<PruneReport> clear_folder(const EntryFolder& folder);
+
 // Removes the store's folders that are empty, but FOLDER itself.
 void remove_empty_folders(const EntryFolder& folder);
 

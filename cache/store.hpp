@@ -118,8 +118,8 @@ class Store : public Layer {
     // folder can not be listed.
     [[nodiscard]] virtual Result<PruneReport> prune(const PruneOptions& options) = 0;
 
-    // All entries and all that prune() sweeps, then the folders that are empty by it, but FOLDER itself. What
-    // is being written or built meanwhile stays.
+    // All entries, used meanwhile or not, and all that prune() sweeps, then the folders that are empty by it,
+    // but FOLDER itself. What is being written or built meanwhile stays.
     [[nodiscard]] virtual Result<PruneReport> clear() = 0;
 };
 

@@ -261,6 +261,7 @@ TEST_CASE("ClearTakesEverythingOfOursAndNothingElse") {
     write_text(folder / "v2" / "00" / (make_key(0).digest().hex() + ".entry"), "of another version", true);
     write_text(path_of(*store, make_key(0)).parent_path() / "notes", "x");
     write_text(path_of(*store, make_key(0)).string() + ".1.0123456789abcdef.tmp", "stale");
+    write_text(path_of(*store, make_key(19)), "");  // the newest, and of no size
 
     const auto report = store->clear();
     REQUIRE(report);

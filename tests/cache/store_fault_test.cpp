@@ -379,6 +379,26 @@ TEST_CASE("StoreWithoutLocksSweepsTemporariesByTheirAge") {
     CHECK(!fs::exists(stale));
 }
 
+TEST_CASE("StoreClearTakesWhatIsUsedMeanwhileAndLocksThatNobodyCanHold") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    REQUIRE(store->put(make_key(1), make_entry(1)));
+    REQUIRE(store->lock(make_key(1)));
+    const auto path = only_entry(*store).string();
+    const struct timespec old[] = {{0, UTIME_OMIT}, {1000, 0}};
+    REQUIRE(::utimensat(AT_FDCWD, path.c_str(), old, 0) == 0);
+    looks_at_it = 0;
+    used_again = path.c_str();
+    flock_error = ENOLCK;
+    const auto report = store->clear();
+    used_again = nullptr;
+    flock_error = 0;
+    REQUIRE(report);
+    CHECK(report->removed.size() == 1);
+    CHECK(report->locks == 1);
+    CHECK(fs::is_empty(temporary.path()));
+}
+
 TEST_CASE("StoreWriterWhoseNewFileIsSweptMakesAnother") {
     const TemporaryFolder temporary;
     auto store = open_store(temporary.path());
