@@ -25,6 +25,11 @@ constexpr std::uint64_t kMaxEntryBytes = kHeaderBytes + kSections.size() * kMaxS
 Result<UniqueFd> enter_one(const UniqueFd& parent, const char* name, const fs::path& path, Owners owners) {
     UniqueFd fd(::openat(parent.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat info {};
+    if (!fd.valid() && (errno == ENOTDIR || errno == ELOOP)) {
+        return fail(ErrorCode::environment, Stage::cache,
+                    fmt::format("cache folder {}: expected a folder, found a symbolic link or a file",
+                                path.string()));
+    }
     if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
         return tl::unexpected(io_error("open folder", path, errno));
     }
@@ -133,11 +138,13 @@ Result<EntryFolder::OpenEntry> EntryFolder::open(const Digest& digest) const {
     // Not blocking: a pipe without a writer must not hold us up before we have seen that it is one.
     entry.fd = UniqueFd(
         ::openat(in_group->get(), path.filename().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!entry.fd.valid() || ::fstat(entry.fd.get(), &entry.info) != 0) {
+    const bool is_refused = !entry.fd.valid() && (errno == ELOOP || errno == ENXIO);  // a link, a socket
+    if (!is_refused && (!entry.fd.valid() || ::fstat(entry.fd.get(), &entry.info) != 0)) {
         return tl::unexpected(io_error("open", path, errno));
     }
-    if (!S_ISREG(entry.info.st_mode)) {
-        return fail(ErrorCode::io, Stage::cache, fmt::format("{}: expected a regular file", path.string()));
+    if (is_refused || !S_ISREG(entry.info.st_mode)) {
+        return fail(ErrorCode::environment, Stage::cache,
+                    fmt::format("cache entry {}: expected a regular file", path.string()));
     }
     if (auto trusted = check_trusted(entry.info, path, "cache entry", owners_); !trusted) {
         return fail(trusted);

@@ -250,8 +250,20 @@ TEST_CASE("SymbolicLinkInsideOfAFolderIsNotFollowedButTheFolderMayBeOne") {
     for (const auto& path : {entry, entry.parent_path(), entry.parent_path().parent_path()}) {
         fs::rename(path, elsewhere);
         fs::create_symlink(elsewhere, path);
-        const auto got = open_well(folder)->get(make_key(1));
-        CHECK((!got || !*got));
+        const auto layer = open_well(folder);
+        const auto store = open_store(folder);
+        for (Layer* one : {layer.get(), static_cast<Layer*>(store.get())}) {
+            const auto said = said_by([&] {
+                for (int round = 0; round < 2; ++round) {
+                    const auto got = one->get(make_key(1));
+                    REQUIRE(got);
+                    CHECK(!*got);
+                }
+            });
+            CHECK(one->statistics().refused == 2);
+            CHECK_MESSAGE(count(said, "refuse ") == 1, said);
+            CHECK_MESSAGE(count(said, path.string()) >= 1, said);
+        }
         fs::remove(path);
         fs::rename(elsewhere, path);
     }
