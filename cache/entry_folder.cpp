@@ -89,8 +89,11 @@ Result<fs::path> absolute_folder(const fs::path& folder) {
 }
 
 std::chrono::system_clock::time_point used_at(const struct stat& info) {
-    const auto since_epoch =
-        std::chrono::seconds(info.st_mtim.tv_sec) + std::chrono::nanoseconds(info.st_mtim.tv_nsec);
+    // A file may bear a time that the clock can not express.
+    constexpr std::int64_t kLast =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::nanoseconds::max()).count() - 1;
+    const auto since_epoch = std::chrono::seconds(std::clamp<std::int64_t>(info.st_mtim.tv_sec, 0, kLast)) +
+                             std::chrono::nanoseconds(info.st_mtim.tv_nsec);
     return std::chrono::system_clock::time_point(
         std::chrono::duration_cast<std::chrono::system_clock::duration>(since_epoch));
 }

@@ -151,7 +151,8 @@ Result<void> LocalStore::make_inside(const fs::path& folder) {
 
 // Best effort: a store on a read-only file system has hits too.
 void mark_used(const EntryFolder::OpenEntry& entry) {
-    if (std::chrono::system_clock::now() - used_at(entry.info) > kUseGrain) {
+    const auto now = std::chrono::system_clock::now();
+    if (used_at(entry.info) > now || now - used_at(entry.info) > kUseGrain) {
         const struct timespec times[] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
         static_cast<void>(::futimens(entry.fd.get(), times));
     }

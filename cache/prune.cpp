@@ -1,5 +1,6 @@
 #include "cache/prune.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,6 +111,11 @@ void Pruning::prune_entries(std::vector<EntrySummary> entries) {
             report_.bytes += entry.bytes;
             report_.removed.push_back(std::move(entry));
         } else {
+            if (entry.last_used > now && !options_.dry_run) {
+                // By a clock that was wrong; it would stay for ever. Best effort.
+                const struct timespec times[] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+                ::utimensat(AT_FDCWD, entry.path.c_str(), times, AT_SYMLINK_NOFOLLOW);
+            }
             ++report_.kept_entries;
             report_.kept_bytes += entry.bytes;
         }

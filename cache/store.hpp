@@ -111,11 +111,11 @@ class Store : public Layer {
     [[nodiscard]] virtual Result<std::unique_ptr<BuildLock>> lock(const Key& key) = 0;
 
     // Removes entries by size and age, then what was left over: stale temporary files, the files of locks
-    // that nobody holds, damaged files. Safe beside anything that other threads and processes do meanwhile;
-    // an entry that is put between being listed and being removed stays, and so does one that is used, unless
-    // it is read at the very moment of its removal. Where the file system knows no locks, the same goes for a
-    // put. An error when the store's own
-    // folder can not be listed.
+    // that nobody holds, damaged files. An entry whose time of use lies in the future gets the time of now,
+    // so that it ages. Safe beside anything that other threads and processes do meanwhile; an entry that is
+    // put between being listed and being removed stays, and so does one that is used, unless it is read at
+    // the very moment of its removal. Where the file system knows no locks, the same goes for a put. An error
+    // when the store's own folder can not be listed.
     [[nodiscard]] virtual Result<PruneReport> prune(const PruneOptions& options) = 0;
 
     // All entries, used meanwhile or not, and all that prune() sweeps, then the folders that are empty by it,

@@ -137,6 +137,23 @@ TEST_CASE("PruneByAgeTakesWhatWasNotUsedForLonger") {
     }
 }
 
+TEST_CASE("PruneLetsAnEntryFromTheFutureAgeAndTakesTheOneFromBeforeTheClock") {
+    const TemporaryFolder temporary;
+    auto store = filled_store(temporary.path(), 3);
+    const auto set_time = [&](int i, std::time_t time) {
+        const struct timespec times[] = {{0, UTIME_OMIT}, {time, 0}};
+        REQUIRE(::utimensat(AT_FDCWD, path_of(*store, make_key(i)).c_str(), times, 0) == 0);
+    };
+    set_time(0, -99'999'999'999);
+    set_time(1, 99'999'999'999);
+    set_time(2, 99'999'999'999);
+    REQUIRE(*store->get(make_key(2)));
+    CHECK(std::chrono::abs(age_of(path_of(*store, make_key(2)))) < 60s);
+    CHECK(store->prune({.max_age = 24h})->removed.size() == 1);
+    CHECK(held(*store, 3) == std::vector<int>{1, 2});
+    CHECK(std::chrono::abs(age_of(path_of(*store, make_key(1)))) < 60s);
+}
+
 TEST_CASE("UseIsMarkedOnceAnHourAndOnlyByHits") {
     const TemporaryFolder temporary;
     auto store = filled_store(temporary.path(), 1);
