@@ -59,7 +59,9 @@ class Reader {
         std::vector<fs::path> files;
         for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error)) {
             std::error_code ignored;
-            if (item->path().extension() == ".json" && !item->is_directory(ignored)) {
+            const std::string name = item->path().filename().string();
+            if (!name.starts_with('.') && item->path().extension() == ".json" &&
+                !item->is_directory(ignored)) {
                 files.push_back(item->path());
             }
         }

@@ -25,8 +25,9 @@ struct ReadLayers {
     std::vector<Fault> faults;  // every file and folder that can not be read
 };
 
-// A folder gives its own *.json files (of no folder inside it) by ascending name. Where a named place is
-// nothing, that is a fault; the other kinds of places need not be there. A file of more than
+// A folder gives its own *.json files (of no folder inside it) by ascending name. Names that begin with '.'
+// are passed over, for editors keep locks and copies under them; a place itself may have such a name. Where a
+// named place is nothing, that is a fault; the other kinds of places need not be there. A file of more than
 // Loader::kMaxBytes is a fault and is not read.
 [[nodiscard]] ReadLayers read_layers(const std::vector<LayerPlace>& places);
 

@@ -48,6 +48,8 @@ TEST_CASE("LayersAreFilesAndFoldersInTheOrderOfTheList") {
     folder.write("tables/notes.txt", "not a table");
     folder.write("tables/schema/shape_table.schema.json", "not a table either");
     folder.write("tables/empty.json/x", "a folder of that name");
+    folder.write("tables/.copy.json", "an editor's");
+    fs::create_symlink("user@machine.1234:1", folder.path() + "/tables/.#a.json");
     const auto places = named_places("::" + file + ":" + folder.path() + "/tables:");
     CHECK(places ==
           std::vector<LayerPlace>{{LayerKind::named, file}, {LayerKind::named, folder.path() + "/tables"}});
@@ -63,6 +65,10 @@ TEST_CASE("LayersAreFilesAndFoldersInTheOrderOfTheList") {
     CHECK(layers[1].texts[1].name == b);
     CHECK(layers[1].texts[1].text == "b");
     CHECK(named_places("").empty());
+    // What is named is read, whatever its name.
+    const auto hidden = read_layers(named_places(folder.path() + "/tables/.copy.json"));
+    CHECK(hidden.faults.empty());
+    CHECK(hidden.layers.at(0).texts.at(0).text == "an editor's");
 }
 
 TEST_CASE("LayersOfTheUserAndTheSystemNeedNotBeThere") {
