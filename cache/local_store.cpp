@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -34,6 +35,8 @@ constexpr std::uint64_t kEvictTo = 7, kEvictOf = 8;
 // writers at once, they fill that room before one of them looks.
 constexpr std::uint64_t kShareOfRoom = 64;
 constexpr std::uint64_t kGroups = 256;
+// A wait for a build lock that is longer than this is worth a line.
+constexpr auto kWorthSaying = std::chrono::seconds(1);
 // Somebody may remove a folder as often as we make it.
 constexpr int kAttempts = 16;
 
@@ -89,7 +92,7 @@ class LocalStore : public Store {
     Result<bool> erase(const Key& key) override;
     Result<std::vector<EntrySummary>> list() const override { return folder_.list(); }
     Result<StoredEntry> read(const EntrySummary& summary) const override { return folder_.read(summary); }
-    Result<std::unique_ptr<BuildLock>> lock(const Key& key) override;
+    Result<std::unique_ptr<BuildLock>> lock(const Key& key, const LockWait& wait) override;
     Result<PruneReport> prune(const PruneOptions& options) override { return prune_folder(folder_, options); }
     Result<PruneReport> clear() override;
     StoreStatistics statistics() const override {
@@ -295,7 +298,7 @@ void LocalStore::evict(const Digest& put) {
     }
     const auto lock_path = folder_.folder() / kEvictLock;
     const auto made = make_inside(lock_path.parent_path());
-    const auto alone = made ? take_lock(lock_path, Wait::no) : tl::unexpected(made.error());
+    const auto alone = made ? take_lock(lock_path) : tl::unexpected(made.error());
     if (alone && *alone == nullptr) {
         return;  // somebody else is at it
     }
@@ -339,16 +342,36 @@ Result<bool> LocalStore::erase(const Key& key) {
     return tl::unexpected(io_error("remove", path, errno));
 }
 
-Result<std::unique_ptr<BuildLock>> LocalStore::lock(const Key& key) {
-    const auto folder = folder_.folder() / "locks";
-    while (true) {
-        if (auto made = make_inside(folder); !made) {
+// Not the kernel's own wait, which nothing but a signal ends.
+Result<std::unique_ptr<BuildLock>> LocalStore::lock(const Key& key, const LockWait& wait) {
+    const auto path = folder_.folder() / "locks" / (key.digest().hex() + ".lock");
+    const auto start = std::chrono::steady_clock::now();
+    bool said = false;
+    for (std::chrono::milliseconds pause(1);; pause = next_pause(pause)) {
+        if (auto made = make_inside(path.parent_path()); !made) {
             return fail(made);
         }
-        auto lock = take_lock(folder / (key.digest().hex() + ".lock"), Wait::for_ever);
-        if (lock || lock.error().code != ErrorCode::not_found) {
+        auto lock = take_lock(path);
+        if (lock ? *lock != nullptr : lock.error().code != ErrorCode::not_found) {
             return lock;
         }
+        const auto waited = std::chrono::steady_clock::now() - start;
+        const bool stopped = wait.stop != nullptr && *wait.stop;
+        if (stopped || waited >= wait.patience) {
+            if (!stopped) {
+                log::event(log::Level::warning, "lock",
+                           {{"path", path.string()},
+                            {"reason", "another process holds it for too long"},
+                            {"outcome", "built without it"}});
+            }
+            return std::make_unique<BuildLock>();
+        }
+        if (!said && waited > kWorthSaying) {
+            said = true;
+            log::event(log::Level::info, "lock",
+                       {{"path", path.string()}, {"outcome", "waiting for another process that builds it"}});
+        }
+        std::this_thread::sleep_for(pause);
     }
 }
 

@@ -15,7 +15,6 @@
 namespace kiln::cache {
 namespace {
 
-// Between two looks at a lock that somebody else holds.
 constexpr std::chrono::milliseconds kLongestPause{50};
 
 // A child that was forked while the lock was held has a descriptor of the same open file, so the owner
@@ -40,7 +39,7 @@ bool still_named(const UniqueFd& fd, const std::filesystem::path& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path, Wait wait) {
+Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path) {
     while (true) {
         UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (!fd.valid()) {
@@ -48,7 +47,7 @@ Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path, 
             return fail(error == ENOENT ? ErrorCode::not_found : ErrorCode::io, Stage::cache,
                         system_message("open", path, error));
         }
-        switch (lock_file(fd, wait)) {
+        switch (lock_file(fd, Wait::no)) {
             case LockOutcome::held:
                 break;
             case LockOutcome::busy:
@@ -65,10 +64,14 @@ Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path, 
     }
 }
 
+std::chrono::milliseconds next_pause(std::chrono::milliseconds pause) {
+    return std::min(2 * pause, kLongestPause);
+}
+
 std::unique_ptr<BuildLock> lock_group(const std::filesystem::path& group, Hold hold,
                                       std::chrono::milliseconds patience) {
     const auto end = std::chrono::steady_clock::now() + patience;
-    for (std::chrono::milliseconds pause(1);; pause = std::min(2 * pause, kLongestPause)) {
+    for (std::chrono::milliseconds pause(1);; pause = next_pause(pause)) {
         UniqueFd fd(::open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
         const auto outcome = fd.valid() ? lock_file(fd, Wait::no, hold) : LockOutcome::failed;
         if (outcome == LockOutcome::held && still_named(fd, group)) {

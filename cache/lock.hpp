@@ -16,10 +16,13 @@ namespace kiln::cache {
 // Under FOLDER: the lock of whoever evicts.
 inline constexpr std::string_view kEvictLock = "locks/evict.lock";
 
-// Blocks until nobody else, in this process or another, holds the lock of `path`, an empty file that is made
-// where it does not exist (its folder must exist: not_found otherwise). With Wait::no, null instead of
-// waiting. An empty lock where the file system knows none.
-[[nodiscard]] Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path, Wait wait);
+// The lock of `path`, an empty file that is made where it does not exist (its folder must exist: not_found
+// otherwise). Null while somebody else, in this process or another, holds it. An empty lock where the file
+// system knows none.
+[[nodiscard]] Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path);
+
+// Between two looks at a lock that somebody else holds: longer at each, up to a twentieth of a second.
+[[nodiscard]] std::chrono::milliseconds next_pause(std::chrono::milliseconds pause);
 
 // The lock of the folder `group` itself: shared by whoever publishes an entry there, held alone by whoever
 // removes one. What was looked at is then what is removed, for nobody renames another file over its name in

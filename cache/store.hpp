@@ -36,6 +36,7 @@
 // those of other versions of kiln; nothing here touches them, or any file of another name.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -89,6 +90,14 @@ class BuildLock {
     virtual ~BuildLock() = default;
 };
 
+struct LockWait {
+    // As long as the start of a compiler and a compile may take together: whoever holds a build lock for
+    // longer is suspended, or hangs.
+    std::chrono::milliseconds patience = std::chrono::minutes(4);
+    // Ends the wait, within a twentieth of a second, when it turns true. May be null.
+    const std::atomic<bool>* stop = nullptr;
+};
+
 // Thread safe; any number of processes may share the folder.
 class Store : public Layer {
   public:
@@ -105,10 +114,12 @@ class Store : public Layer {
     // True when there was one. `environment` as of put().
     [[nodiscard]] virtual Result<bool> erase(const Key& key) = 0;
 
-    // Blocks until no other thread or process holds this key's lock; never ask twice in one thread. The
-    // caller looks again with get() before it builds: one compile per key follows from that. Where the file
-    // system knows no locks, returns an empty lock at once (two compiles rather than an endless wait).
-    [[nodiscard]] virtual Result<std::unique_ptr<BuildLock>> lock(const Key& key) = 0;
+    // Waits until no other thread or process holds this key's lock; never ask twice in one thread. The caller
+    // looks again with get() before it builds: one compile per key follows from that. Two compiles rather
+    // than an endless wait: an empty lock is returned when `wait` ends first, and at once where the file
+    // system knows no locks. A wait of more than a second is said in the log.
+    [[nodiscard]] virtual Result<std::unique_ptr<BuildLock>> lock(const Key& key,
+                                                                  const LockWait& wait = {}) = 0;
 
     // Removes entries by size and age, then what was left over: stale temporary files, the files of locks
     // that nobody holds, damaged files. An entry whose time of use lies in the future gets the time of now,

@@ -176,7 +176,7 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
     }
     std::unique_ptr<cache::BuildLock> build_lock;
     if (places_.store != nullptr) {
-        Result<std::unique_ptr<cache::BuildLock>> lock = places_.store->lock(*key);
+        Result<std::unique_ptr<cache::BuildLock>> lock = places_.store->lock(*key, {.stop = &stopped_});
         if (!lock) {
             // Two compiles are better than none.
             report_no_cache(lock.error());

@@ -101,8 +101,8 @@ class Builder {
     // such question.
     [[nodiscard]] Result<void> probe(const operators::Specialisation& specialisation, const Error& error);
 
-    // Ends the compiles under way, and compiles nothing from then on: both are errors of the environment.
-    // What the store holds is still served. Any thread, more than once.
+    // Ends the compiles under way and the waits for another process's, and compiles nothing from then on:
+    // both are errors of the environment. What the store holds is still served. Any thread, more than once.
     void stop() noexcept;
     [[nodiscard]] bool is_stopped() const noexcept { return stopped_; }
 

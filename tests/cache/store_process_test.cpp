@@ -150,6 +150,29 @@ TEST_CASE("StoreLockOfAKilledOwnerIsFree") {
     CHECK(waiting.get());
 }
 
+TEST_CASE("StoreLockOfASuspendedOwnerIsWaitedForWithinBounds") {
+    const TemporaryFolder temporary;
+    auto store = open_store(temporary.path());
+    const auto key = make_key(1);
+    const auto held = store->lock(key);
+    REQUIRE(held);
+    log::set_level(log::Level::off);
+    CHECK(store->lock(key, {.patience = 20ms}));
+    log::set_level(log::Level::warning);
+    std::atomic<bool> stop{false};
+    auto waiting = std::async(std::launch::async, [&] { return store->lock(key, {.stop = &stop}); });
+    CHECK(waiting.wait_for(50ms) == std::future_status::timeout);
+    stop = true;
+    REQUIRE(waiting.wait_for(10s) == std::future_status::ready);
+    CHECK(waiting.get());
+    // What was returned then is no lock: the owner's holds.
+    log::set_level(log::Level::off);
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(store->lock(key, {.patience = 20ms}));
+    CHECK(std::chrono::steady_clock::now() - start >= 20ms);
+    log::set_level(log::Level::warning);
+}
+
 TEST_CASE("StoreLockIsFreeAfterReleaseThoughAForkedChildLives") {
     const TemporaryFolder temporary;
     auto store = open_store(temporary.path());

@@ -297,8 +297,8 @@ typedef struct kiln_prepare_options {
 KILN_API kiln_plan* kiln_plan_retain(kiln_plan* plan);
 /* The last release unloads its kernels, so it comes after the launches that were enqueued have run, and after
  * every executable graph that captured one is destroyed. It drops what the background has not begun, and ends
- * a compile that only this plan still waits for; it does wait for a load, for a compile inside this process
- * (compile_in_process), and for another process that is building the same. */
+ * a compile that only this plan still waits for; it does wait for a load, and for a compile inside this
+ * process (compile_in_process). */
 KILN_API void kiln_plan_release(kiln_plan* plan);
 
 /* What a launch of this M would find, without lock or wait: KILN_OK when its bucket is loaded (or M = 0);
