@@ -93,10 +93,15 @@ Result<TemporaryFile> TemporaryFile::create(const std::filesystem::path& target,
     static thread_local std::mt19937_64 random{std::random_device{}()};
     while (true) {
         std::filesystem::path path = fmt::format("{}.{}.{:016x}.tmp", target.string(), ::getpid(), random());
-        UniqueFd fd = above_standard_streams(
-            UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)));
+        UniqueFd created(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        const bool is_there = created.valid();
+        UniqueFd fd = above_standard_streams(std::move(created));
         if (!fd.valid()) {
-            return tl::unexpected(io_error(stage, "create", path, errno));
+            const int error = errno;
+            if (is_there) {
+                ::unlink(path.c_str());
+            }
+            return tl::unexpected(io_error(stage, "create", path, error));
         }
         TemporaryFile temporary(std::move(path), std::move(fd));
         // Best effort: without a lock, the file's age protects it.

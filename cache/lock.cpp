@@ -41,7 +41,8 @@ bool still_named(const UniqueFd& fd, const std::filesystem::path& path) {
 
 Result<std::unique_ptr<BuildLock>> take_lock(const std::filesystem::path& path) {
     while (true) {
-        UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        UniqueFd fd = above_standard_streams(
+            UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)));
         if (!fd.valid()) {
             const int error = errno;
             return fail(error == ENOENT ? ErrorCode::not_found : ErrorCode::io, Stage::cache,
