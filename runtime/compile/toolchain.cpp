@@ -79,16 +79,17 @@ class Search {
         folder(prefix / "lib", origin);
         folder(prefix / "lib64", origin);
     }
-    Result<Toolchain> result() const {
+    // `named` says which prefix was the only place to look; empty where none was named.
+    Result<Toolchain> result(const std::string& named) const {
         if (found_) {
             return *found_;
         }
         return fail(
             ErrorCode::environment, Stage::compile,
-            fmt::format(
-                "no HIP run-time compiler: expected libhiprtc.so.{} or newer and libamd_comgr.so.{} or "
-                "newer in one of {}; tools/setup installs them",
-                kOldestHiprtc, kOldestComgr, fmt::join(looked_in_, ", ")));
+            fmt::format("no HIP run-time compiler{}: expected libhiprtc.so.{} or newer and "
+                        "libamd_comgr.so.{} or newer in one of {}; {}",
+                        named, kOldestHiprtc, kOldestComgr, fmt::join(looked_in_, ", "),
+                        named.empty() ? "tools/setup installs them" : "no other place was looked at"));
     }
 
   private:
@@ -100,6 +101,12 @@ class Search {
 const char* environment(const char* name) {
     const char* const value = std::getenv(name);
     return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+Result<Toolchain> only_in(const fs::path& prefix, const char* origin, const char* named_by) {
+    Search search;
+    search.prefix(prefix, origin);
+    return search.result(fmt::format(" in {} (from {})", prefix.string(), named_by));
 }
 
 bool is_program(const fs::path& path) {
@@ -134,14 +141,13 @@ Result<fs::path> named_worker(const fs::path& path, const char* by) {
 }  // namespace
 
 Result<Toolchain> find_toolchain(const CompilerConfig& config) {
-    Search search;
     if (!config.toolchain_prefix.empty()) {
-        search.prefix(config.toolchain_prefix, "configuration");
-        return search.result();
+        return only_in(config.toolchain_prefix, "configuration", "the configuration");
     }
     if (const char* prefix = environment("KILN_ROCM_PREFIX")) {
-        search.prefix(prefix, "KILN_ROCM_PREFIX");
+        return only_in(prefix, "KILN_ROCM_PREFIX", "KILN_ROCM_PREFIX");
     }
+    Search search;
     if (const char* data = environment("XDG_DATA_HOME"); data != nullptr && *data == '/') {
         search.prefix(fs::path(data) / "kiln" / "rocm", "private prefix");
     } else if (const char* home = environment("HOME"); home != nullptr && *home == '/') {
@@ -151,7 +157,7 @@ Result<Toolchain> find_toolchain(const CompilerConfig& config) {
                                "/usr/lib", "/usr/local/lib"}) {
         search.folder(folder, "native");
     }
-    return search.result();
+    return search.result({});
 }
 
 Result<fs::path> find_worker(const CompilerConfig& config) {

@@ -4,7 +4,7 @@
 // The toolchain, first match wins:
 // clang-format off
 //   1. CompilerConfig::toolchain_prefix, and nothing else when it is set
-//   2. the prefix that KILN_ROCM_PREFIX names
+//   2. the prefix that KILN_ROCM_PREFIX names, likewise: who pins a compiler never gets another one
 //   3. the private prefix of tools/setup: $XDG_DATA_HOME/kiln/rocm, else $HOME/.local/share/kiln/rocm;
 //      it exists only where the native toolchain can not build for gfx950
 //   4. natively: /opt/rocm, then the system's library folders
@@ -36,7 +36,7 @@ struct Toolchain {
     std::filesystem::path loader;    // dynamic loader to start the worker with; empty means the system's
 };
 
-// environment lists where it was looked for.
+// environment lists where it was looked for; of a prefix that was named, also by what.
 [[nodiscard]] Result<Toolchain> find_toolchain(const CompilerConfig& config);
 [[nodiscard]] Result<std::filesystem::path> find_worker(const CompilerConfig& config);
 

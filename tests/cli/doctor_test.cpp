@@ -271,6 +271,14 @@ TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAMissingToolchain") {
     CHECK(contains(findings(document, "toolchain", "wrong")[0]["advice"], "tools/setup"));
 }
 
+TEST_CASE_FIXTURE(Doctor, "DoctorExplainsANamedToolchainThatIsNotThere") {
+    const auto none = (folder.path() / "none").string();
+    set("KILN_ROCM_PREFIX", none);
+    const auto document = examine(3);
+    expect(document, "toolchain", "wrong", "in " + none + " (from KILN_ROCM_PREFIX)");
+    CHECK(contains(findings(document, "toolchain", "wrong")[0]["advice"], "unset KILN_ROCM_PREFIX"));
+}
+
 TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAToolchainThatDoesNotKnowTheTarget") {
     set("KILN_TARGET", "gfx9f9");
     expect(examine(3), "compiles for gfx9f9", "wrong", "gfx9f9");

@@ -17,6 +17,7 @@
 #include "base/file.hpp"
 #include "runtime/compile/code_object.hpp"
 #include "runtime/compile/listing.hpp"
+#include "runtime/compile/toolchain.hpp"
 #include "support.hpp"
 
 namespace fs = std::filesystem;
@@ -475,4 +476,35 @@ TEST_CASE("FindingsNameWorkerAndToolchain") {
     CHECK(std::find(whats.begin(), whats.end(), "worker") != whats.end());
     CHECK(std::find(whats.begin(), whats.end(), "toolchain") != whats.end());
     CHECK(children().empty());
+}
+
+TEST_CASE("CompilerIsTakenFromANamedPrefixAndFromNowhereElse") {
+    const auto elsewhere = find_toolchain({});
+    REQUIRE(elsewhere);
+    const test::TemporaryFolder folder;
+    const char* const old = std::getenv("KILN_ROCM_PREFIX");
+    const std::string kept = old != nullptr ? old : "";
+    const auto check_refused = [](const CompilerConfig& config, const fs::path& prefix,
+                                  const std::string& named_by) {
+        const auto found = find_toolchain(config);
+        REQUIRE(!found);
+        CHECK(found.error().code == ErrorCode::environment);
+        CHECK(is_within(found.error().message, "in " + prefix.string() + " (from " + named_by + ")"));
+    };
+    for (const auto& prefix : {folder.path(), folder.path() / "none"}) {
+        check_refused({.worker = {}, .toolchain_prefix = prefix}, prefix, "the configuration");
+        REQUIRE(::setenv("KILN_ROCM_PREFIX", prefix.c_str(), 1) == 0);
+        check_refused({}, prefix, "KILN_ROCM_PREFIX");
+    }
+    fs::create_directory_symlink(elsewhere->folder, folder.path() / "lib");
+    REQUIRE(::setenv("KILN_ROCM_PREFIX", folder.path().c_str(), 1) == 0);
+    const auto there = find_toolchain({});
+    REQUIRE(there);
+    CHECK(there->folder == folder.path() / "lib");
+    // An empty value names nothing.
+    REQUIRE(::setenv("KILN_ROCM_PREFIX", kept.c_str(), 1) == 0);
+    CHECK(find_toolchain({})->folder == elsewhere->folder);
+    if (old == nullptr) {
+        ::unsetenv("KILN_ROCM_PREFIX");
+    }
 }

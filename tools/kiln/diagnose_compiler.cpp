@@ -37,11 +37,14 @@ void diagnose_compiler(const service::Settings& settings, Findings& findings) {
     const auto worker = compile::find_worker(config);
     report("worker", worker, worker ? worker->string() : "", "kiln-compile of this installation",
            "correct or unset KILN_WORKER, or install kiln whole");
+    const char* const prefix = std::getenv("KILN_ROCM_PREFIX");
     const auto toolchain = compile::find_toolchain(config);
     report("toolchain", toolchain,
            toolchain ? fmt::format("{}, {}", toolchain->origin, toolchain->folder.string()) : "",
            "a HIP run-time compiler, ROCm 7 or newer",
-           "run tools/setup, or name a prefix with KILN_ROCM_PREFIX");
+           prefix != nullptr && *prefix != '\0'
+               ? "correct or unset KILN_ROCM_PREFIX, or run tools/setup, which makes that prefix"
+               : "run tools/setup, or name a prefix with KILN_ROCM_PREFIX");
     if (!complete) {
         return;
     }

@@ -108,7 +108,8 @@ publish_prefix() {
     say "ROCm: compiles for gfx950, now in $rocm_prefix ($(du -sm "$rocm_prefix" | cut -f1) MB; tools/setup --remove removes it)"
 }
 
-# kiln looks into the prefix before it looks around the machine, so a prefix that is there has to work.
+# kiln looks into the prefix before it looks around the machine, so a prefix that is there has to work; and one that
+# KILN_ROCM_PREFIX names has to be there, for kiln then looks nowhere else.
 ensure_rocm() { # check|install
     local found
     if found=$(probe_prefix "$rocm_prefix"); then
@@ -119,12 +120,15 @@ ensure_rocm() { # check|install
         return
     fi
     if [ ! -e "$rocm_prefix" ]; then
-        if found=$(probe_native); then
+        if [ -n "${KILN_ROCM_PREFIX:-}" ]; then
+            found="none in $rocm_prefix, which KILN_ROCM_PREFIX names"
+        elif found=$(probe_native); then
             say "ROCm: this machine's own, $found, compiles for gfx950"
             return
+        else
+            say "ROCm: this machine's own does not serve: $found"
+            found="none in $rocm_prefix either"
         fi
-        say "ROCm: this machine's own does not serve: $found"
-        found="none in $rocm_prefix either"
     fi
     [ "$1" = install ] || lacking "ROCm: none that compiles for gfx950: $found"
     make_prefix compiler
