@@ -288,8 +288,18 @@ void LocalStore::evict_after_put(const Digest& put, std::uint64_t bytes) {
 
 void LocalStore::evict(const Digest& put) {
     std::uint64_t total = 0;
+    allowance_ = max_bytes_ / kShareOfRoom / kGroups;  // where nothing comes of it, not again at every put
+    const auto say_once = [this](const Error& error) {
+        if (folder_.is_news("evict " + error.message)) {
+            log::warning("{}: not evicted", error.message);
+        }
+    };
     const auto entries = folder_.list();
-    for (const auto& entry : entries ? *entries : std::vector<EntrySummary>()) {
+    if (!entries) {
+        say_once(entries.error());
+        return;
+    }
+    for (const auto& entry : *entries) {
         total += entry.bytes;
     }
     if (total <= max_bytes_) {
@@ -304,8 +314,11 @@ void LocalStore::evict(const Digest& put) {
     }
     const auto report = prune_folder(folder_, {.max_bytes = max_bytes_ / kEvictOf * kEvictTo}, put);
     if (!report) {
-        log::warning("{}: nothing evicted", report.error().message);
+        say_once(report.error());
         return;
+    }
+    if (!report->faults.empty()) {
+        say_once(report->faults.front());
     }
     evicted_ += report->removed.size();
     allowance_ = (max_bytes_ - std::min(max_bytes_, report->kept_bytes)) / kShareOfRoom;
