@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <exception>
 #include <utility>
 
+#include "base/at_exit.hpp"
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
 #include "base/signals_blocked.hpp"
@@ -49,7 +49,7 @@ void stop_all() {
 
 // False when the process ends: nobody would stop it.
 bool enter(Background* background) {
-    static const int registered = std::atexit(stop_all);
+    static const bool registered = (call_at_exit(stop_all), true);
     static_cast<void>(registered);
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);

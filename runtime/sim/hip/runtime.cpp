@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/at_exit.hpp"
 #include "base/fork_guard.hpp"
 #include "base/log.hpp"
 
@@ -94,12 +95,14 @@ hipError_t Runtime::configure(const kiln_sim_config& config) {
 Runtime& Runtime::get() {
     // Never destroyed: threads of the program may call until the very end. Only the work is stopped.
     static Runtime* const runtime = new Runtime(settle());
-    static const int registered = std::atexit([] {
-        // The threads that would be stopped are the parent's, in a process that was forked from it.
-        if (runtime->is_of_this_process()) {
-            runtime->stop();
-        }
-    });
+    static const bool registered = (call_at_exit([] {
+                                        // The threads that would be stopped are the parent's, in a process
+                                        // that was forked from it.
+                                        if (runtime->is_of_this_process()) {
+                                            runtime->stop();
+                                        }
+                                    }),
+                                    true);
     static_cast<void>(registered);
     return *runtime;
 }
