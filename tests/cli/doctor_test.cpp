@@ -221,7 +221,56 @@ TEST_CASE_FIXTURE(Doctor, "DoctorExplainsEachLayerThatIsRefused") {
     CHECK(contains(refused[0]["found"], open_to_others.string()));
     CHECK(contains(refused[0]["found"], "0775"));
     CHECK(contains(refused[1]["found"], none.string()));
+    CHECK(contains(refused[1]["advice"], "make it"));
     expect(document, "cache layer", "ok", sound.string());
+}
+
+TEST_CASE_FIXTURE(Doctor, "DoctorReadsEveryEntryOfTheStoreAndTheLayers") {
+    const auto warmed = run_kiln({"warm", "linear", "n=4096", "k=2048"}, environment);
+    REQUIRE_MESSAGE(warmed.exit_code == 0, warmed.err);
+    const auto cache = folder.path() / "cache";
+    std::vector<fs::path> entries;
+    for (const auto& item : fs::recursive_directory_iterator(cache)) {
+        if (item.path().extension() == ".entry") {
+            entries.push_back(item.path());
+        }
+    }
+    REQUIRE(entries.size() >= 2);
+    CHECK(findings(examine(0), "cache", "wrong").empty());
+    {
+        std::fstream file(entries[0], std::ios::in | std::ios::out | std::ios::binary);
+        file.seekg(fs::file_size(entries[0]) / 2);
+        const auto byte = static_cast<char>(file.peek() ^ 1);
+        file.seekp(file.tellg());
+        file.put(byte);
+    }
+    ::chmod(entries[1].c_str(), 0666);
+    const auto check = [&](const char* what) {
+        const auto wrong = findings(examine(3), what, "wrong");
+        REQUIRE_MESSAGE(wrong.size() == 2, outcome.out);
+        CHECK(contains(wrong[0]["found"], "1 entries refused"));
+        CHECK(contains(wrong[0]["found"], entries[1].string()));
+        CHECK(contains(wrong[0]["found"], "0666"));
+        CHECK(contains(wrong[1]["found"], "1 entries damaged"));
+        CHECK(contains(wrong[1]["found"], entries[0].string()));
+    };
+    check("cache");
+    set("KILN_CACHE_PATH", cache.string());
+    set("KILN_CACHE_DIR", (folder.path() / "own").string());
+    check("cache layer");
+    // A folder on the way.
+    ::chmod(entries[0].parent_path().c_str(), 0777);
+    CHECK(contains(
+        findings(examine(3), "cache layer", "wrong")[0]["found"],
+        "1 folders of entries refused, the first: cache folder " + entries[0].parent_path().string()));
+    ::chmod((cache / "v1").c_str(), 0777);
+    expect(examine(3), "cache layer", "wrong", (cache / "v1").string());
+    environment.erase("KILN_CACHE_PATH");
+    set("KILN_CACHE_DIR", cache.string());
+    const auto document = examine(3);
+    expect(document, "cache", "wrong", (cache / "v1").string());
+    expect(document, "cache", "wrong", "0777");
+    CHECK(contains(findings(document, "cache", "wrong")[0]["advice"], "chmod"));
 }
 
 TEST_CASE_FIXTURE(Doctor, "DoctorListsEveryFaultOfATableAndLooksAtAllElse") {

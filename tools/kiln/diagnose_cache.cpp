@@ -16,6 +16,8 @@
 namespace kiln::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t kTrialBytes = 64 * 1024;  // as much as a kernel's entry takes
 
 // What statvfs() says of the file system that holds `folder`.
@@ -42,6 +44,89 @@ std::string to_text(const Room& room) {
                                 : fmt::format("; {} free", short_bytes(room.free_bytes));
 }
 
+// What reading every entry of one place says.
+struct Health {
+    struct Fault {
+        std::uint64_t count = 0;
+        std::string first;
+    };
+    std::uint64_t entries = 0;
+    std::uint64_t bytes = 0;
+    Fault refused_folders;  // their entries are not among those counted
+    Fault refused;          // entries, by their owner or mode
+    Fault damaged;
+    Fault unreadable;  // the system said no
+};
+
+void count(Health::Fault& fault, const Error& error) {
+    if (fault.count++ == 0) {
+        fault.first = error.message;
+    }
+}
+
+Result<Health> read_all(const cache::Layer& place) {
+    auto summaries = place.list();
+    if (!summaries) {
+        return fail(summaries);
+    }
+    Health health;
+    for (const auto& summary : *summaries) {
+        const auto stored = place.read(summary);
+        if (!stored && stored.error().code == ErrorCode::not_found) {
+            continue;  // removed meanwhile
+        }
+        ++health.entries;
+        health.bytes += summary.bytes;
+        if (!stored) {
+            count(stored.error().code == ErrorCode::environment ? health.refused
+                  : stored.error().code == ErrorCode::damaged   ? health.damaged
+                                                                : health.unreadable,
+                  stored.error());
+        }
+    }
+    // A refused folder of entries (FOLDER/v1/DI, as store.hpp says) is left out of the list: to read any
+    // entry in it says why.
+    const auto entries = place.folder() / fmt::format("v{}", cache::kEntryVersion);
+    std::error_code error;
+    for (fs::directory_iterator item(entries, error), end; !error && item != end; item.increment(error)) {
+        const std::string zeros(Digest{}.hex().size() - 2, '0');
+        const auto name = item->path().filename().string();
+        const auto digest = Digest::from_hex(name + zeros);  // no digest of any other name
+        if (!digest) {
+            continue;
+        }
+        const auto stored = place.read({*digest, item->path() / digest->hex(), 0, {}});
+        if (!stored && stored.error().code == ErrorCode::environment &&
+            stored.error().message.starts_with("cache folder")) {
+            count(health.refused_folders, stored.error());
+        }
+    }
+    return health;
+}
+
+void report_faults(const Health& health, const fs::path& folder, const char* what, bool is_layer,
+                   Findings& findings) {
+    const auto report = [&](const Health::Fault& fault, std::string_view how, std::string expected,
+                            std::string advice) {
+        if (fault.count > 0) {
+            findings.push_back(
+                {Verdict::wrong, what,
+                 fmt::format("{}: {} {}, the first: {}", folder.string(), fault.count, how, fault.first),
+                 std::move(expected), std::move(advice), ErrorCode::environment});
+        }
+    };
+    const char* const advice = is_layer ? "have its owner correct owner and mode (chmod -R go-w)"
+                                        : "correct owner and mode (chmod -R go-w), or remove them";
+    report(health.refused_folders, "folders of entries refused", "folders that only their owner can write",
+           advice);
+    report(health.refused, "entries refused", "files that only their owner can write", advice);
+    report(health.damaged, "entries damaged", "entries as they were written",
+           is_layer ? "have its owner remove or copy them again; kiln compiles in their place"
+                    : "nothing: kiln sets each aside when it is next asked for, and compiles it again");
+    report(health.unreadable, "entries unreadable", "entries that this user can read",
+           "correct owner and mode, and look at the file system");
+}
+
 // Puts an entry, reads it and erases it: whatever the system refuses, it refuses here.
 Result<void> try_store(cache::Store& store) {
     const auto key = cache::Key::make(fmt::format(R"({{"kind":"doctor","process":{}}})", ::getpid()), "{}");
@@ -59,6 +144,10 @@ Result<void> try_store(cache::Store& store) {
     if (!got) {
         return fail(got);
     }
+    if (!*got) {
+        return fail(ErrorCode::environment, Stage::cache,
+                    "an entry that was just put is not found again: it was removed meanwhile, or refused");
+    }
     if (*got != entry) {
         return fail(ErrorCode::damaged, Stage::cache,
                     "an entry that was just put does not come back as it was");
@@ -66,8 +155,12 @@ Result<void> try_store(cache::Store& store) {
     return {};
 }
 
-const char* advice_for(const Room& room) {
-    return room.out_of_inodes || (room.known && room.free_bytes < kTrialBytes)
+// A trust that is refused is an error of environment; what the system refuses is one of io.
+const char* advice_for(const Error& error, const Room& room) {
+    return error.code == ErrorCode::environment
+               ? "correct owner and mode of what is named (chmod go-w), or name another folder with "
+                 "KILN_CACHE_DIR"
+           : room.out_of_inodes || (room.known && room.free_bytes < kTrialBytes)
                ? "free some room (kiln prune), or name another folder with KILN_CACHE_DIR"
                : "name a folder that can be written with KILN_CACHE_DIR";
 }
@@ -92,22 +185,19 @@ void diagnose_store(const service::Settings& settings, Findings& findings) {
     }
     const auto room = look_for_room((*store)->folder());
     if (const auto tried = try_store(**store); !tried) {
-        wrong(tried.error().message + to_text(room), advice_for(room));
+        wrong(tried.error().message + to_text(room), advice_for(tried.error(), room));
         return;
     }
-    std::uint64_t bytes = 0;
-    const auto entries = (*store)->list();
-    if (!entries) {
-        wrong(entries.error().message, advice_for(room));
+    const auto health = read_all(**store);
+    if (!health) {
+        wrong(health.error().message, advice_for(health.error(), room));
         return;
-    }
-    for (const auto& entry : *entries) {
-        bytes += entry.bytes;
     }
     findings.push_back({Verdict::ok, "cache",
-                        fmt::format("{}, {} entries, {}{}", (*store)->folder().string(), entries->size(),
-                                    short_bytes(bytes), to_text(room)),
+                        fmt::format("{}, {} entries, {}{}", (*store)->folder().string(), health->entries,
+                                    short_bytes(health->bytes), to_text(room)),
                         "", ""});
+    report_faults(*health, (*store)->folder(), "cache", false, findings);
 }
 
 }  // namespace
@@ -115,18 +205,25 @@ void diagnose_store(const service::Settings& settings, Findings& findings) {
 void diagnose_cache(const service::Settings& settings, Findings& findings) {
     diagnose_store(settings, findings);
     for (const auto& path : settings.cache_path) {
-        const auto layer = cache::open_layer(path);
-        const auto entries = layer ? (*layer)->list() : Result<std::vector<cache::EntrySummary>>();
-        if (!layer || !entries) {
-            const auto& error = !layer ? layer.error() : entries.error();
+        auto layer = cache::open_layer(path);
+        const auto health = layer ? read_all(**layer) : Result<Health>(fail(layer));
+        if (!health) {
+            std::error_code error;
+            const auto type = fs::status(path, error).type();
+            const char* const advice =
+                type == fs::file_type::not_found ? "make it, or take it out of KILN_CACHE_PATH"
+                : type != fs::file_type::directory && type != fs::file_type::none
+                    ? "name a folder in KILN_CACHE_PATH instead, or take it out"
+                    : "correct owner and mode of what is named, or take it out of KILN_CACHE_PATH";
             findings.push_back(
-                {Verdict::wrong, "cache layer", error.message,
+                {Verdict::wrong, "cache layer", health.error().message,
                  "a folder of root's or the user's that nobody else can write: what is in it is run",
-                 "correct its owner and mode, or take it out of KILN_CACHE_PATH"});
-        } else {
-            findings.push_back({Verdict::ok, "cache layer",
-                                fmt::format("{}, {} entries", path.string(), entries->size()), "", ""});
+                 advice});
+            continue;
         }
+        findings.push_back({Verdict::ok, "cache layer",
+                            fmt::format("{}, {} entries", path.string(), health->entries), "", ""});
+        report_faults(*health, path, "cache layer", true, findings);
     }
 }
 

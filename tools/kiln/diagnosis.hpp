@@ -36,7 +36,8 @@ using Findings = std::vector<Finding>;
 // Every layer of the shape tables, every fault in them.
 void diagnose_tables(const service::Settings& settings, Findings& findings);
 
-// The user's store, tried with an entry that is put, read and erased again; then the read-only layers.
+// The user's store, tried with an entry that is put, read and erased again; then the read-only layers. Every
+// entry of each is read: how many are refused or damaged, and the first of each kind.
 void diagnose_cache(const service::Settings& settings, Findings& findings);
 
 // Folder for temporary files, worker, toolchain, identity, and a kernel of one line. Where KILN_JIT is off,
