@@ -18,7 +18,8 @@ struct CachePlaces {
     std::vector<Error> layer_faults;                    // of each layer that is not looked into: why
 };
 
-// A place that can not be used is left out: kiln runs without it. With Create::no, a folder that does not
+// A place that can not be used is left out: kiln runs without it. So is a layer that is the store or an
+// earlier layer under any name: each folder is looked into once. With Create::no, a folder that does not
 // exist is left alone, and no fault.
 enum class Create { yes, no };
 [[nodiscard]] CachePlaces open_cache(const Settings& settings, Create create);

@@ -117,6 +117,25 @@ TEST_CASE_FIXTURE(WarmCache, "LsAndStatsCountTheStoreAndItsLayers") {
     CHECK(contains(spoken, "layer " + folder.string()));
     CHECK(contains(spoken, "linear/small_m"));
 
+    // Each folder is looked into once, whatever it is called.
+    fs::create_symlink(folder, temporary.path() / "other");
+    auto twice = as_layer;
+    twice["KILN_CACHE_PATH"] = folder.string() + ":" + (temporary.path() / "other").string();
+    const auto once = run_kiln({"ls", "--json"}, twice);
+    CHECK(once.json()["entries"].size() == entries);
+    CHECK(contains(once.err, (temporary.path() / "other").string()));
+    CHECK(run({"ls"}, {{"KILN_CACHE_PATH", folder.string()}})["entries"].size() == entries);
+
+    // A layer that can not be listed hides no other.
+    const auto broken = temporary.path() / "broken";
+    fs::create_directory(broken);
+    std::ofstream(broken / "v1") << "no folder";
+    twice["KILN_CACHE_PATH"] = broken.string() + ":" + folder.string();
+    const auto beside = run_kiln({"ls", "--json"}, twice);
+    CHECK(beside.exit_code == 0);
+    CHECK(beside.json()["entries"].size() == entries);
+    CHECK(contains(beside.err, broken.string()));
+
     // A layer that is refused is named.
     fs::permissions(folder, fs::perms(0777));
     const auto refused = run_kiln({"stats", "--json"}, as_layer);

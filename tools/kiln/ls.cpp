@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/log.hpp"
 #include "tools/kiln/cache_view.hpp"
 
 namespace kiln::cli {
@@ -15,8 +16,12 @@ ExitCode ls(const CommonOptions& common) {
     Json entries = Json::array();
     for (const auto* place : view->all_places()) {
         const auto summaries = place->list();
-        if (!summaries) {
+        if (!summaries && place == view->places.store.get()) {
             return report(summaries.error(), common);
+        }
+        if (!summaries) {
+            log::event(log::Level::warning, "no-layer", {{"reason", summaries.error().message}});
+            continue;
         }
         for (const auto& summary : *summaries) {
             auto described = describe_entry(summary, place->read(summary));
