@@ -49,9 +49,11 @@ ExitCode exit_code_of(const Error& error) {
 }
 
 ExitCode report(const Error& error, const CommonOptions& common) {
-    print_diagnostic(error.message);
+    auto said = error;
+    said.message = cut_words(error.message);
+    print_diagnostic(said.message);
     if (common.json) {
-        print_json({{"error", to_json(error)}});
+        print_json({{"error", to_json(said)}});
     }
     return exit_code_of(error);
 }

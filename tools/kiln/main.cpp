@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -30,8 +32,8 @@ constexpr const char* kCommonOptions =
 
 // A result that did not arrive is no result; but a reader that has seen enough (kiln ls | head) is content.
 ExitCode finish(ExitCode code) {
-    errno = 0;
-    if (kiln::cli::flush_results() || errno == EPIPE) {
+    const int error = kiln::cli::flush_results();
+    if (error == 0 || error == EPIPE) {
         return code;
     }
     kiln::cli::print_diagnostic("standard output could not be written");
@@ -42,6 +44,31 @@ ExitCode finish(ExitCode code) {
 bool wants_json(int argc, char** argv) {
     return std::any_of(argv + 1, argv + argc,
                        [](const char* word) { return std::strcmp(word, "--json") == 0; });
+}
+
+// "--cache-dir=" would take the next word for its value, an option even.
+const char* find_empty_value(int argc, char** argv) {
+    const auto end = argv + argc;
+    const auto found = std::find_if(argv + 1, end, [](std::string_view word) {
+        return word.starts_with("--") && word.find('=') == word.size() - 1;
+    });
+    return found == end ? nullptr : *found;
+}
+
+// An empty value would count as none given, and "$UNSET" ask for what a default does; a flag takes no value.
+void refuse_odd_values(CLI::App& app) {
+    for (auto* option : app.get_options()) {
+        if (option->get_expected_max() == 0) {
+            option->disable_flag_override();
+        } else {
+            option->check([](const std::string& value) {
+                return value.empty() ? std::string("expected a value, found an empty one") : std::string();
+            });
+        }
+    }
+    for (auto* part : app.get_subcommands({})) {  // commands, and groups of options
+        refuse_odd_values(*part);
+    }
 }
 
 }  // namespace
@@ -63,7 +90,12 @@ int main(int argc, char** argv) {
     invocation.common.json = wants_json(argc, argv);
     app.add_flag("--json", invocation.common.json,
                  "print one JSON document on stdout and nothing else there");
-    app.add_option("--device", invocation.common.device, "auto, hip or sim (KILN_DEVICE)");
+    app.add_option("--device", invocation.common.device, "auto, hip or sim (KILN_DEVICE)")
+        ->check([](const std::string& value) {
+            return value == "auto" || value == "hip" || value == "sim"
+                       ? std::string()
+                       : fmt::format("expected auto, hip or sim, found \"{}\"", value);
+        });
     app.add_option("--cache-dir", invocation.common.cache_dir, "folder of the store (KILN_CACHE_DIR)");
 
     kiln::cli::add_warm(app, invocation);
@@ -78,15 +110,25 @@ int main(int argc, char** argv) {
     kiln::cli::add_clear(app, invocation);
     kiln::cli::add_doctor(app, invocation);
 
+    refuse_odd_values(app);
     for (auto* command : app.get_subcommands({})) {
         command->footer(command->get_footer() + kCommonOptions);
     }
 
+    if (const char* word = find_empty_value(argc, argv)) {
+        const auto code =
+            kiln::cli::report({kiln::ErrorCode::bad_input, kiln::Stage::configure,
+                               fmt::format("{}: expected a value behind the =, found none", word)},
+                              invocation.common);
+        return static_cast<int>(finish(code));
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) {  // --help and --version come this way too
-            app.exit(error);
+            std::ostringstream text;
+            app.exit(error, text, text);
+            kiln::cli::print("{}", text.str());
             return static_cast<int>(finish(ExitCode::ok));
         }
         const auto code =

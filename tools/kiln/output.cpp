@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -18,6 +19,9 @@ bool is_number(std::string_view cell) {
 }
 
 constexpr std::size_t kBarWidth = 30;
+
+// Kept where it happens: a stream remembers that it failed, not why.
+int g_output_error = 0;
 
 void print_to_stderr(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stderr);
@@ -35,8 +39,32 @@ void print_diagnostic(std::string_view message) {
     print_to_stderr(fmt::format("kiln: {}\n", message));
 }
 
-bool flush_results() {
-    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+std::string cut_words(std::string_view message) {
+    constexpr std::size_t kLongest = 4096;  // PATH_MAX
+    constexpr std::size_t kKept = 64;
+    std::string text;
+    while (!message.empty()) {
+        const auto word = message.substr(0, message.find(' '));
+        const auto gap = message.substr(word.size(), 1);
+        text += word.size() > kLongest ? fmt::format("{}... ({} bytes)", word.substr(0, kKept), word.size())
+                                       : std::string(word);
+        text += gap;
+        message.remove_prefix(word.size() + gap.size());
+    }
+    return text;
+}
+
+void write_result(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && g_output_error == 0) {
+        g_output_error = errno;
+    }
+}
+
+int flush_results() {
+    if (std::fflush(stdout) != 0 && g_output_error == 0) {
+        g_output_error = errno;
+    }
+    return g_output_error;
 }
 
 Json to_json(const Error& error) {

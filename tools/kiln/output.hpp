@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,15 +25,17 @@ using Json = nlohmann::ordered_json;
 
 void print_json(const Json& document);
 void print_diagnostic(std::string_view message);
+// The message with words that are longer than any path cut to their beginning.
+[[nodiscard]] std::string cut_words(std::string_view message);
 
+void write_result(std::string_view text);
 template <class... Args>
 void print(fmt::format_string<Args...> format, Args&&... args) {
-    const auto text = fmt::format(format, std::forward<Args>(args)...);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    write_result(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// False when something that was printed on stdout did not arrive.
-[[nodiscard]] bool flush_results();
+// 0, or the errno of the first thing printed on stdout that did not arrive.
+[[nodiscard]] int flush_results();
 
 [[nodiscard]] Json to_json(const Error& error);
 [[nodiscard]] Json to_json(const operators::Refusal& refusal);
