@@ -48,6 +48,13 @@ bool contains(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
+std::string contents(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
 }  // namespace
 
 TEST_CASE_FIXTURE(Machine, "CheckTableListsEveryFaultWithItsPlace") {
@@ -162,7 +169,10 @@ TEST_CASE_FIXTURE(Machine, "SuggestAndOneEditServeANewModel") {
     const auto suggested = run({"suggest", "linear", "n=48", "k=384"});
     CHECK(suggested.exit_code == 0);
     CHECK(suggested.err.empty());
-    const auto mine = write("config/kiln/shapes/model.json", suggested.out);
+    // Folders that are not there yet are made.
+    const auto mine = path("config/kiln/shapes/model.json");
+    CHECK(run({"suggest", "linear", "n=48", "k=384", "--out", mine}).exit_code == 0);
+    CHECK(contents(mine) == suggested.out);
     CHECK(explain()["row"]["file"] == mine);
     CHECK(explain()["row"]["provenance"]["kind"] == "derived");
 
@@ -173,7 +183,12 @@ TEST_CASE_FIXTURE(Machine, "SuggestAndOneEditServeANewModel") {
     CHECK(again.json()["row"]["origin"] == mine + ":4");
     const auto spoken = run({"suggest", "linear", "n=48", "k=384"});
     CHECK(spoken.out.empty());
-    CHECK(contains(spoken.err, "is served: by " + mine + ":4 (user), for gfx950, derived"));
+    CHECK(contains(spoken.err,
+                   "is served: by " + mine + ":4 (user), for gfx950, derived; nothing was written"));
+    const auto unwritten = run({"suggest", "linear", "n=48", "k=384", "--out", path("other.json")});
+    CHECK(unwritten.exit_code == 0);
+    CHECK(contains(unwritten.err, path("other.json") + " was not written"));
+    CHECK(!fs::exists(path("other.json")));
     CHECK(run({"suggest", "--again", "linear", "n=48", "k=384"}).out == suggested.out);
 }
 
@@ -182,12 +197,9 @@ TEST_CASE_FIXTURE(Machine, "SuggestSaysWhyItWritesNothing") {
     const auto exists = run({"suggest", "linear", "n=48", "k=384", "--out", there});
     CHECK(exists.exit_code == 2);
     CHECK(contains(exists.err, "expected no file of that name, found one"));
-    std::ifstream file(there);
-    std::ostringstream text;
-    text << file.rdbuf();
-    CHECK(text.str() == "precious");
+    CHECK(contents(there) == "precious");
 
-    CHECK(run({"suggest", "linear", "n=48", "k=384", "--out", path("no/folder.json")}).exit_code == 3);
+    CHECK(run({"suggest", "linear", "n=48", "k=384", "--out", there + "/x.json"}).exit_code == 3);
     const auto processor = run({"suggest", "linear", "n=48", "k=384", "--target", "gfx942"});
     CHECK(processor.exit_code == 2);
     CHECK(contains(processor.err, "gfx942"));

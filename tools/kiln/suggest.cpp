@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -24,8 +26,16 @@ struct SuggestOptions {
     bool again = false;
 };
 
-// Never writes over what is there.
+// Never writes over what is there. Makes the folders that it needs: those of a user's tables are seldom
+// there.
 Result<void> write_new_file(const std::string& path, std::string_view text) {
+    if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
+        std::error_code error;
+        if (std::filesystem::create_directories(folder, error); error) {
+            return fail(ErrorCode::io, Stage::table,
+                        system_message("create", folder.string(), error.value()));
+        }
+    }
     const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file.valid()) {
         return errno == EEXIST ? fail(ErrorCode::bad_input, Stage::table,
@@ -44,7 +54,8 @@ Result<void> write_new_file(const std::string& path, std::string_view text) {
     return {};
 }
 
-ExitCode say_served(const tables::Row& row, const std::string& label, const CommonOptions& common) {
+ExitCode say_served(const tables::Row& row, const std::string& label, const SuggestOptions& options,
+                    const CommonOptions& common) {
     if (common.json) {
         print_json({{"served", true},
                     {"row",
@@ -53,9 +64,10 @@ ExitCode say_served(const tables::Row& row, const std::string& label, const Comm
                       {"target", row.target.text()},
                       {"provenance", Json::parse(row.provenance.document)}}}});
     }
-    print_diagnostic(fmt::format("{} is served: by {} ({}), for {}, {} (--again writes a row all the same)",
-                                 label, row.origin.text(), tables::to_text(row.layer), row.target.text(),
-                                 row.provenance.kind));
+    print_diagnostic(fmt::format(
+        "{} is served: by {} ({}), for {}, {}; {} (--again writes a row all the same)", label,
+        row.origin.text(), tables::to_text(row.layer), row.target.text(), row.provenance.kind,
+        options.out.empty() ? "nothing was written" : fmt::format("{} was not written", options.out)));
     return ExitCode::ok;
 }
 
@@ -82,7 +94,7 @@ ExitCode suggest(const SuggestOptions& options, const CommonOptions& common) {
         fmt::format("{} {} on {}", op.name(), operators::format_problem(op, *problem), target.text());
     const auto found = (*opened)->snapshot()->table->find(op.name(), *problem, target);
     if (found.row != nullptr && !options.again) {
-        return say_served(*found.row, label, common);
+        return say_served(*found.row, label, options, common);
     }
     const auto row = service::suggest_row(op, *problem, target);
     if (!row) {
@@ -115,8 +127,15 @@ void add_suggest(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<SuggestOptions>();
     command->add_option("problem", options->words, "OPERATOR key=value...")->required();
     command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
-    command->add_option("--out", options->out, "a new file; standard output when left out");
+    command->add_option("--out", options->out, "a new file, with its folders; standard output when left out");
     command->add_flag("--again", options->again, "for a problem that is served, too");
+    command->footer(
+        "A problem is OPERATOR key=value ..., for example: linear n=48 k=384\n"
+        "Exit codes: 0 a row was written, or the problem is served already: then nothing is, and stderr says "
+        "so;\n"
+        "1 no row can serve it; 2 bad usage, or a file of that name is there; 3 the file can not be "
+        "written;\n"
+        "130 interrupted.");
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return suggest(*options, invocation.common); };
     });
