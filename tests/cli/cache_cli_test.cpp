@@ -191,6 +191,22 @@ TEST_CASE_FIXTURE(WarmCache, "ClearRemovesTheStoreAndNothingElse") {
     CHECK(run({"warm", "linear", "n=4096", "k=2048"})["summary"]["compiled"] == entries);
 }
 
+TEST_CASE_FIXTURE(WarmCache, "WarmingThatEvictsWhatItFoundIsNoSuccess") {
+    auto bounded = environment;
+    bounded.emplace("KILN_CACHE_LIMIT", "50kB");
+    // One at a time, those that are there first.
+    std::vector<std::string> words = {"warm",   "--json", "--jobs", "1",      "linear",
+                                      "n=4096", "k=2048", "linear", "n=4096", "k=1024"};
+    const auto warmed = run_kiln(words, bounded);
+    CHECK(warmed.exit_code == 3);
+    CHECK(contains(warmed.err, "could not be kept"));
+    CHECK(warmed.json()["summary"]["hits"] == entries);
+    words.emplace_back("--check");
+    const auto missing = run_kiln(words, bounded).json()["summary"]["missing"];
+    CHECK(missing == warmed.json()["summary"]["lost"]);
+    CHECK(missing > 0);
+}
+
 TEST_CASE_FIXTURE(WarmCache, "LayersAreNeverPruned") {
     const Environment as_layer = {{"KILN_CACHE_PATH", folder.string()},
                                   {"KILN_CACHE_DIR", (temporary.path() / "own").string()}};

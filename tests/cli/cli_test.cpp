@@ -96,6 +96,30 @@ TEST_CASE("WarmDryRunAndCheckCompileNothingAndSayWhatWould") {
     CHECK(run_kiln({"warm", "--check", "linear"}, forbidden).exit_code == 1);
 }
 
+TEST_CASE("WarmAsksForWhatAServiceOfThisEnvironmentServes") {
+    const auto check = [](const std::string& name, const std::string& value) {
+        auto environment = warm_cache();
+        environment[name] = value;
+        return run_kiln(with({"warm", "--json", "--check"}, kProblem), environment);
+    };
+    CHECK(check("KILN_TARGET", "gfx950").exit_code == 0);
+    for (const char* target : {"gfx942", "GFX?"}) {
+        const auto other = check("KILN_TARGET", target);
+        CHECK(other.exit_code == 2);
+        CHECK(contains(other.err, target));
+    }
+    for (const char* name : {"linear", "linear/small_m"}) {
+        const auto off = check("KILN_DISABLE", name);
+        CHECK(off.exit_code == 1);
+        CHECK(contains(off.err, "KILN_DISABLE switches them off"));
+        CHECK(off.json()["summary"]["switched_off"] > 0);
+        CHECK(off.json()["items"].empty());
+    }
+    auto environment = warm_cache();
+    environment["KILN_DISABLE"] = "linear";
+    CHECK(run_kiln(with({"warm"}, kProblem), environment).exit_code == 0);
+}
+
 TEST_CASE("CheckWithoutACacheFindsEverythingMissing") {
     const TemporaryFolder folder;
     std::ofstream(folder.path() / "file") << "x";

@@ -61,11 +61,44 @@ Result<unsigned> parse_jobs(const std::string& text) {
     return static_cast<unsigned>(std::min<std::int64_t>(*jobs, std::numeric_limits<std::uint16_t>::max()));
 }
 
+struct Selection {
+    std::vector<operators::Specialisation> wanted;
+    std::size_t switched_off = 0;  // left out
+};
+
+// KILN_TARGET asks as --target does, where somebody said it.
+std::string asked_target(const WarmOptions& options, const service::Settings& settings) {
+    if (!options.target.empty()) {
+        return options.target;
+    }
+    const auto setting = std::ranges::find(settings.listed, "KILN_TARGET", &service::Setting::variable);
+    return setting->origin == service::Origin::preset ? std::string() : setting->value;
+}
+
+// A service declines the problem of a row of which KILN_DISABLE names the operator or any template.
+void leave_out_switched_off(Selection& selection, const std::vector<std::string>& disable) {
+    const auto is_off = [&](std::string_view name) {
+        return std::ranges::find(disable, name) != disable.end();
+    };
+    const auto row_of = [](const operators::Specialisation& one) {
+        return fmt::format("{} {} {}", one.op->name(), operators::format_problem(*one.op, one.problem),
+                           one.target.text());
+    };
+    std::set<std::string> rows;
+    for (const auto& one : selection.wanted) {
+        if (is_off(one.op->name()) || is_off(one.bucket.template_id)) {
+            rows.insert(row_of(one));
+        }
+    }
+    selection.switched_off =
+        std::erase_if(selection.wanted, [&](const auto& one) { return rows.contains(row_of(one)); });
+}
+
 // Specialisations that any of the filters selects, each once.
-Result<std::vector<operators::Specialisation>> select(const service::Service& service,
-                                                      const std::vector<service::WarmFilter>& filters,
-                                                      const WarmOptions& options) {
-    std::vector<operators::Specialisation> selected;
+Result<Selection> select(const service::Service& service, const std::vector<service::WarmFilter>& filters,
+                         const std::string& asked) {
+    Selection selection;
+    auto& selected = selection.wanted;
     std::set<std::string> seen;
     for (const auto& filter : filters) {
         std::vector<Error> errors;
@@ -80,18 +113,19 @@ Result<std::vector<operators::Specialisation>> select(const service::Service& se
     }
     if (selected.empty()) {
         return fail(ErrorCode::not_found, Stage::table,
-                    fmt::format("no row of the shape tables is {}", to_text(options.words, options.target)));
+                    fmt::format("no row of the shape tables is {}", asked));
     }
-    return selected;
+    leave_out_switched_off(selection, service.settings().disable);
+    return selection;
 }
 
-// How many of the compiled ones did not get into a store: warming was in vain for them.
+// How many are in no store now, not kept or evicted by others of this run: warming was in vain for them.
 std::size_t count_lost(const service::WarmSummary& summary, service::Service& service) {
     if (service.builder().store() == nullptr) {
         return summary.compiled;
     }
     return static_cast<std::size_t>(std::ranges::count_if(summary.items, [&](const service::WarmItem& item) {
-        if (item.error || item.skipped || item.source != service::ArtifactSource::compiled) {
+        if (item.error || item.skipped) {
             return false;
         }
         const auto found = service.builder().find(item.specialisation);
@@ -152,8 +186,8 @@ void print_summary(const service::WarmSummary& summary, service::Service& servic
     }
 }
 
-ExitCode compile_all(service::Service& service, const std::vector<operators::Specialisation>& selected,
-                     unsigned jobs, const CommonOptions& common, Grace& grace) {
+ExitCode compile_all(service::Service& service, const Selection& selection, unsigned jobs,
+                     const CommonOptions& common, Grace& grace) {
     service::WarmSummary summary;
     {
         ProgressBar progress(common.json);
@@ -162,15 +196,15 @@ ExitCode compile_all(service::Service& service, const std::vector<operators::Spe
                           fmt::format("{}: {}", describe(item.specialisation),
                                       item.error ? "failed" : service::to_text(item.source)));
         };
-        summary = service.warm(selected, {.jobs = jobs, .stop = &grace.stop(), .progress = step});
+        summary = service.warm(selection.wanted, {.jobs = jobs, .stop = &grace.stop(), .progress = step});
     }
     const bool interrupted = grace.requested();
 
     auto exit_code = print_failures(summary);
     const auto lost = count_lost(summary, service);
     if (lost > 0) {
-        print_diagnostic(fmt::format("{} of {} compiled specialisations could not be kept in the cache", lost,
-                                     summary.compiled));
+        print_diagnostic(fmt::format("{} of {} specialisations could not be kept in the cache", lost,
+                                     summary.compiled + summary.hits));
         exit_code = std::max(exit_code, ExitCode::environment);
     }
     if (common.json) {
@@ -184,6 +218,7 @@ ExitCode compile_all(service::Service& service, const std::vector<operators::Spe
                       {"failed", summary.failed},
                       {"skipped", summary.skipped},
                       {"lost", lost},
+                      {"switched_off", selection.switched_off},
                       {"seconds", summary.seconds}}},
                     {"interrupted", interrupted},
                     {"items", items}});
@@ -193,9 +228,11 @@ ExitCode compile_all(service::Service& service, const std::vector<operators::Spe
     return interrupted ? ExitCode::interrupted : exit_code;
 }
 
-// Says what compile_all() would do. With --check, 1 when it would compile anything.
-ExitCode look_only(service::Service& service, const std::vector<operators::Specialisation>& selected,
-                   bool check, const CommonOptions& common) {
+// Says what compile_all() would do. With --check, 1 when it would compile anything; a gate that looked at
+// nothing has not passed either.
+ExitCode look_only(service::Service& service, const Selection& selection, bool check,
+                   const CommonOptions& common) {
+    const auto& selected = selection.wanted;
     const auto checks = service.check_warm(selected);
     const auto hits = std::ranges::count_if(checks, &service::WarmCheck::cached);
     const auto missing = static_cast<std::ptrdiff_t>(selected.size()) - hits;
@@ -218,13 +255,18 @@ ExitCode look_only(service::Service& service, const std::vector<operators::Speci
     }
     if (common.json) {
         print_json({{"summary",
-                     {{"compiled", 0}, {"hits", hits}, {"failed", 0}, {"missing", missing}, {"seconds", 0}}},
+                     {{"compiled", 0},
+                      {"hits", hits},
+                      {"failed", 0},
+                      {"missing", missing},
+                      {"switched_off", selection.switched_off},
+                      {"seconds", 0}}},
                     {"dry_run", true},
                     {"items", items}});
     } else {
         print("{} to compile, {} in the cache ({})\n", missing, hits, place_of(service));
     }
-    return check && missing > 0 ? ExitCode::check_failed : ExitCode::ok;
+    return check && (missing > 0 || selected.empty()) ? ExitCode::check_failed : ExitCode::ok;
 }
 
 ExitCode warm(const WarmOptions& options, Invocation& invocation) {
@@ -244,13 +286,18 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
         return report(opened.error(), common);
     }
     auto& service = **opened;
-    const auto filters = make_filters(*words, options.target);
+    const auto target = asked_target(options, service.settings());
+    const auto filters = make_filters(*words, target);
     if (!filters) {
         return report(filters.error(), common);
     }
-    const auto selected = select(service, *filters, options);
+    const auto selected = select(service, *filters, to_text(options.words, target));
     if (!selected) {
         return report(selected.error(), common);
+    }
+    if (selected->switched_off > 0) {
+        print_diagnostic(fmt::format("{} specialisations are left out: KILN_DISABLE switches them off",
+                                     selected->switched_off));
     }
     if (options.dry_run || options.check) {
         return look_only(service, *selected, options.check, common);
@@ -267,7 +314,8 @@ void add_warm(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<WarmOptions>();
     command->add_option("what", options->words,
                         "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
-    command->add_option("--target", options->target, "only rows that serve this target, gfx950:xnack- say");
+    command->add_option("--target", options->target,
+                        "only rows that serve this target, gfx950:xnack- say (KILN_TARGET)");
     command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
     command->add_flag("--dry-run", options->dry_run, "compile nothing, list what would be compiled");
     command->add_flag("--check", options->check,
@@ -277,6 +325,7 @@ void add_warm(CLI::App& app, Invocation& invocation) {
         "--check asks for what a service here would use: with a compiler, entries of this very compiler; "
         "without\n"
         "one, entries of any.\n"
+        "What KILN_DISABLE switches off is left out; where it leaves nothing, --check ends with 1.\n"
         "Interrupted (Ctrl-C), it keeps what is compiled and says what it did; a second time ends it at "
         "once.\n"
         "Exit codes: 0 all is in the cache; 1 a compile failed, or --check found something missing;\n"
