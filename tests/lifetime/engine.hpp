@@ -3,9 +3,11 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +25,24 @@
     } while (0)
 
 namespace kiln::test {
+
+// SIGTERM is how `timeout` ends an engine that hangs, and the children of its process group with it: each
+// says where its first thread is. Addresses are module and offset; addr2line reads them.
+inline void say_where_it_hangs(int signal) {
+    constexpr char kLine[] = "an engine was still running; its first thread, innermost call first:\n";
+    std::array<void*, 48> frames{};
+    const int count = backtrace(frames.data(), frames.size());
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kLine, sizeof kLine - 1);
+    backtrace_symbols_fd(frames.data(), count, STDERR_FILENO);
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+}
+
+inline const bool kSaysWhereItHangs = [] {
+    void* frame = nullptr;
+    backtrace(&frame, 1);  // loads the unwinder now: a signal handler must not
+    return std::signal(SIGTERM, say_where_it_hangs) != SIG_ERR;
+}();
 
 inline const Linear kSmall{.n = 16, .k = 128};
 
