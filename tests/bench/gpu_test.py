@@ -1,0 +1,118 @@
+"""gpu_test.py PATH_OF_TOOLS_BENCH_GPU"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+GPU = sys.argv.pop(1)
+DOUBLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "side_double.py")
+
+
+def row(n, k, target="sm_90a"):
+    return {"operator": "linear", "problem": {"n": n, "k": k}, "target": target, "buckets": []}
+
+
+class GpuTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="kiln-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        os.makedirs(os.path.join(self.folder, "stage", "bin"))
+        os.symlink(DOUBLE, os.path.join(self.folder, "stage", "bin", "bench_gpu"))
+
+    def run_gpu(self, *options, rows=(row(512, 256), row(1024, 512), row(64, 128, "gfx950")), **behaviour):
+        table = os.path.join(self.folder, "table.json")
+        with open(table, "w", encoding="utf-8") as file:
+            json.dump({"rows": list(rows)}, file)
+        self.out = os.path.join(self.folder, "out")
+        return subprocess.run(
+            [sys.executable, "-B", GPU, "--stage", os.path.join(self.folder, "stage"), "--table", table, "--peers", "none",
+             "--out", self.out, *options],
+            env={**os.environ, "SIDE_DOUBLE": json.dumps(behaviour)}, capture_output=True, text=True,
+        )
+
+    def result(self):
+        with open(os.path.join(self.out, "gpu.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def report(self):
+        with open(os.path.join(self.out, "gpu.md"), encoding="utf-8") as file:
+            return file.read()
+
+    def goal(self, beginning):
+        return next(goal for goal in self.result()["goals"] if goal["goal"].startswith(beginning))
+
+    def test_every_row_for_cuda_at_every_m_is_a_case(self):
+        done = self.run_gpu()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cases = [(case["n"], case["k"], case["m"]) for case in self.result()["cases"]]
+        self.assertEqual(cases, [(n, k, m) for n, k in ((512, 256), (1024, 512)) for m in (1, 2, 4, 8, 16, 24, 32)])
+        self.assertEqual(done.stdout.strip(), self.report().strip())
+
+    def test_median_and_spread_are_those_of_the_samples(self):
+        self.run_gpu("--quick", kiln=5.0, read=4.5)
+        kiln = self.result()["cases"][0]["kiln"]
+        self.assertAlmostEqual(kiln["median"], 5.0)
+        self.assertAlmostEqual(kiln["spread"], 0.1)  # of 4.95, 5, 5.05 three times
+        self.assertEqual(kiln["samples"], 9)
+        self.assertIn("| 8 | 5.00 ± 0.10 | 4.50 ± 0.09 | 0.900 |", self.report())
+
+    def test_goals_are_met_at_the_bound_and_missed_below_it(self):
+        self.run_gpu("--no-service", kiln=5.0, read=4.25)
+        self.assertTrue(self.goal("0.85 ")["met"])
+        self.run_gpu("--no-service", kiln=5.0, read=4.2)
+        self.assertFalse(self.goal("0.85 ")["met"])
+        self.assertTrue(self.goal("0.75 ")["met"])
+        self.run_gpu("--no-service", kiln=5.0, read=3.7)
+        self.assertEqual(len(self.goal("0.75 ")["misses"]), 6)
+
+    def test_a_launch_must_be_within_both_bounds(self):
+        for plan, met in ((2039.0, True), (2041.0, False)):
+            self.run_gpu("--quick", bare=2000.0, plan=plan)
+            self.assertEqual(self.goal("a launch")["met"], met, plan)
+        self.run_gpu("--quick", bare=4000.0, plan=4051.0)
+        self.assertFalse(self.goal("a launch")["met"])
+
+    def test_service_is_cold_once_and_warm_after(self):
+        self.run_gpu("--quick")
+        service = self.result()["service"]
+        self.assertEqual(service["first_use"]["cold"]["total_ms"]["median"], 1000.0)
+        self.assertEqual(service["first_use"]["warm"]["total_ms"]["median"], 6.0)
+        self.assertEqual(service["prepare"]["compiled"], 4)
+        self.assertEqual(service["prepare"]["warm"]["total_ms"]["samples"], 3)
+
+    def test_a_case_that_fails_is_reported_and_the_others_are_measured(self):
+        done = self.run_gpu("--no-service", refuse=["case 8", "problem 512 256 32"])
+        self.assertEqual(done.returncode, 1)
+        failed = [case for case in self.result()["cases"] if "failure" in case]
+        self.assertEqual([case["m"] for case in failed], [0, 8])
+        self.assertEqual(failed[0]["failure"], "refused on purpose")
+        self.assertEqual(len(self.result()["cases"]), 8)
+        self.assertIn("refused on purpose", done.stdout)
+
+    def test_a_side_that_dies_is_started_again(self):
+        done = self.run_gpu("--no-service", "--problem", "512x256", "--m", "1,2", end_at="case")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([case["failure"] for case in self.result()["cases"]], ["bench_gpu ended with status 9"] * 2)
+
+    def test_after_the_limit_no_case_begins_and_that_is_said(self):
+        done = self.run_gpu("--no-service", "--limit", "0")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(self.result()["left_out"]), 2)
+
+    def test_what_can_not_be_run_is_said_by_name(self):
+        done = self.run_gpu(rows=[row(512, 256, "gfx950")])
+        self.assertIn("expected rows of linear for a CUDA processor", done.stderr)
+        self.assertNotEqual(done.returncode, 0)
+        done = self.run_gpu("--stage", self.folder)
+        self.assertIn("expected bin/bench_gpu", done.stderr)
+        done = self.run_gpu(refuse=["device"])
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("refused on purpose", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
