@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/skipped.hpp"
+
 namespace {
 
 std::mutex failures_mutex;
@@ -80,6 +82,11 @@ int main(int argc, char** argv) {
     constexpr const char* kNowhere = "/nonexistent/kiln-tests";
     setenv("XDG_CONFIG_HOME", kNowhere, 1);
     setenv("XDG_CONFIG_DIRS", kNowhere, 1);
+    if (const std::string why = kiln::test::why_skipped != nullptr ? kiln::test::why_skipped() : "";
+        !why.empty()) {
+        std::printf("skipped: %s\n", why.c_str());
+        return 0;
+    }
     const int status = doctest::Context(argc, argv).run();
     for (const auto& failure : failures) {
         std::puts(failure.c_str());

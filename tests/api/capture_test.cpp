@@ -9,7 +9,6 @@
 #include "tests/api/small_case.hpp"
 
 using kiln::PrepareMode;
-using kiln::test::Driver;
 using kiln::test::Folder;
 using kiln::test::small_problem;
 using kiln::test::small_row;
@@ -18,42 +17,34 @@ using kiln::test::SmallCase;
 
 namespace {
 
-enum class Mode : int { global = 0, thread_local_ = 1, relaxed = 2 };
+namespace engine = kiln::test::engine;
+using Mode = engine::CaptureMode;
 constexpr Mode kModes[] = {Mode::global, Mode::thread_local_, Mode::relaxed};
 
 // A stream of this thread, and what is captured on it.
 class Captured {
   public:
-    Captured() { REQUIRE(driver_.call("hipStreamCreateWithFlags", &stream_, 1u) == 0); }
+    Captured() = default;
     ~Captured() {
         if (executable_ != nullptr) {
-            driver_.call("hipGraphExecDestroy", executable_);
+            engine::destroy_graph(executable_);
         }
-        driver_.call("hipStreamDestroy", stream_);
+        engine::destroy_stream(stream_);
     }
     Captured(const Captured&) = delete;
     Captured& operator=(const Captured&) = delete;
 
     [[nodiscard]] void* stream() const { return stream_; }
-    void begin(Mode mode) const {
-        REQUIRE(driver_.call("hipStreamBeginCapture", stream_, static_cast<int>(mode)) == 0);
-    }
-    void end() {
-        void* graph = nullptr;
-        REQUIRE(driver_.call("hipStreamEndCapture", stream_, &graph) == 0);
-        REQUIRE(driver_.call("hipGraphInstantiate", &executable_, graph, static_cast<void*>(nullptr),
-                             static_cast<char*>(nullptr), std::size_t{0}) == 0);
-        driver_.call("hipGraphDestroy", graph);
-    }
+    void begin(Mode mode) const { engine::begin_capture(stream_, mode); }
+    void end() { executable_ = engine::end_capture(stream_); }
     void replay() const {
-        REQUIRE(driver_.call("hipGraphLaunch", executable_, stream_) == 0);
+        engine::replay(executable_, stream_);
         synchronize();
     }
-    void synchronize() const { REQUIRE(driver_.call("hipStreamSynchronize", stream_) == 0); }
+    void synchronize() const { REQUIRE(engine::synchronize_stream(stream_) == 0); }
 
   private:
-    Driver driver_;
-    void* stream_ = nullptr;
+    void* stream_ = engine::create_stream();
     void* executable_ = nullptr;
 };
 
@@ -63,7 +54,8 @@ struct Capturing {
 
     kiln::Service open() const {
         kiln::test::shared_cache();
-        auto service = kiln::Service::open({.shapes_path = shapes.c_str(), .device = "sim", .log = "off"});
+        auto service =
+            kiln::Service::open({.shapes_path = shapes.c_str(), .device = engine::device(), .log = "off"});
         REQUIRE_MESSAGE(service, service.failure().message);
         return service;
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "tests/api/simulator.hpp"
 #include "tests/api/small_case.hpp"
 
 using kiln::PrepareMode;

@@ -16,6 +16,8 @@ using kiln::test::small_row;
 using kiln::test::small_table;
 using kiln::test::SmallCase;
 
+namespace engine = kiln::test::engine;
+
 namespace {
 
 bool mentions(const std::string& text, const std::string& part) {
@@ -47,17 +49,15 @@ class Engine {
 
   private:
     void run(std::int64_t n, std::int64_t m) {
-        const kiln::test::Driver driver;
         const SmallCase arrays(m, n);
-        void* stream = nullptr;
-        driver.call("hipStreamCreateWithFlags", &stream, 1u);
+        void* const stream = engine::create_stream();
         while (!stop_) {
-            const bool launched = plan_.launch(stream, m, arrays.args()).ok() &&
-                                  driver.call("hipStreamSynchronize", stream) == 0;
+            const bool launched =
+                plan_.launch(stream, m, arrays.args()).ok() && engine::synchronize_stream(stream) == 0;
             failures_ += !launched || !arrays.is_right();
             ++launches_;
         }
-        driver.call("hipStreamDestroy", stream);
+        engine::destroy_stream(stream);
     }
 
     const kiln::Plan<kiln::Linear> plan_;
@@ -75,8 +75,10 @@ struct Running {
 
     kiln::Service open() const {
         kiln::test::shared_cache();
-        return kiln::Service::open(
-            {.cache_dir = cache.c_str(), .shapes_path = shapes.c_str(), .device = "sim", .log = "off"});
+        return kiln::Service::open({.cache_dir = cache.c_str(),
+                                    .shapes_path = shapes.c_str(),
+                                    .device = engine::device(),
+                                    .log = "off"});
     }
     void edit(const std::string& text) const { folder.write("shapes/mine.json", text); }
     kiln::Plan<kiln::Linear> prepare(std::int64_t n) const {
@@ -143,7 +145,8 @@ TEST_CASE_FIXTURE(Running, "reload: a broken edit is refused whole, with every f
     std::string broken = small_row(16, 2);
     broken.replace(broken.find("\"max_m\": 4"), 10, "\"max_m\": 0");
     edit(small_table({broken, small_row(32, 3), small_row(48, 1)}));
-    refuses({"mine.json:2:", "/rows/0/buckets/0/max_m", "mine.json:3:", "/rows/1/buckets/0/constants/waves"});
+    refuses({"mine.json:2:", "/rows/0/buckets/0/max_m",
+             "mine.json:3:", std::string("/rows/1/buckets/0/constants/") + engine::variant_name()});
     CHECK(service.supports(0, small_problem(48)).decline() == KILN_DECLINE_SHAPE);
     CHECK(prepare(16));
     CHECK(prepare(32));
@@ -170,12 +173,12 @@ TEST_CASE("reload: templates are taken with the tables, whole or not at all") {
     const std::string cache = (folder.path() / "cache").string();
     const std::string shapes = folder.write("mine.json", small_table({small_row(16, 1)}));
     const std::string kernels = (folder.path() / "kernels").string();
-    const std::string name = "kernels/linear/small_m.gfx950.hip";
+    const std::string name = std::string("kernels/") + engine::template_file();
     folder.write(name, "#include \"gone.h\"\n");
     const kiln::Config config{.cache_dir = cache.c_str(),
                               .shapes_path = shapes.c_str(),
                               .kernel_path = kernels.c_str(),
-                              .device = "sim",
+                              .device = engine::device(),
                               .log = "off"};
     CHECK(!kiln::Service::open(config));  // an include that leads nowhere
     std::filesystem::remove(folder.path() / name);

@@ -7,7 +7,7 @@
 
 #include "kiln/kiln.hpp"
 #include "runtime/operators/linear_reference.hpp"
-#include "tests/api/simulator.hpp"
+#include "tests/api/story.hpp"
 
 namespace kiln::test {
 
@@ -19,17 +19,14 @@ inline kiln::Linear small_problem(std::int64_t n) {
 }
 
 // One row: M up to 4 and up to 16, each with a kernel of its own.
-inline std::string small_row(std::int64_t n, int waves) {
-    const auto bucket = [waves](int edge) {
-        return R"({"max_m": )" + std::to_string(edge) +
-               R"(, "template": "linear/small_m", "constants": {"tiles_n": 1, "waves": )" +
-               std::to_string(waves) + R"(, "lane_rows": )" + std::to_string(edge) +
-               R"(, "blocks_ahead": 1}})";
+inline std::string small_row(std::int64_t n, int variant) {
+    const auto bucket = [variant](int edge) {
+        return R"({"max_m": )" + std::to_string(edge) + R"(, "template": "linear/small_m", "constants": )" +
+               engine::constants(edge, variant) + "}";
     };
     return R"({"operator": "linear", "problem": {"n": )" + std::to_string(n) + R"(, "k": )" +
-           std::to_string(kSmallK) +
-           R"(}, "target": "gfx950", "provenance": {"kind": "untuned"}, "buckets": [)" + bucket(4) + ", " +
-           bucket(16) + "]}";
+           std::to_string(kSmallK) + R"(}, "target": ")" + engine::target() +
+           R"(", "provenance": {"kind": "untuned"}, "buckets": [)" + bucket(4) + ", " + bucket(16) + "]}";
 }
 
 inline std::string small_table(const std::vector<std::string>& rows) {
@@ -60,13 +57,9 @@ class SmallCase {
         return operators::compare_linear(read(), reference_, host_.m, host_.n).passed();
     }
     // NaN everywhere, on every stream's view. Not while a stream captures.
-    void clear() const {
-        driver_.call("hipMemset", static_cast<void*>(out_.get()), 0xff, out_.bytes());
-        driver_.call("hipDeviceSynchronize");
-    }
+    void clear() const { engine::fill(out_.get(), 0xff, out_.bytes()); }
 
   private:
-    Driver driver_;
     operators::LinearArrays host_;
     std::vector<double> reference_;
     DeviceVector<std::uint16_t> x_;

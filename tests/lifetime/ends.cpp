@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/lifetime/engine.hpp"
+#include "tests/lifetime/programs.hpp"
 
 using namespace kiln::test;
 
@@ -21,7 +22,7 @@ struct Static {
         if (use) {
             // Whatever comes of it, each call comes back.
             static_cast<void>(plan.launch(nullptr, 1, args));
-            synchronize();
+            engine::synchronize();
             static_cast<void>(service.supports(KILN_NO_DEVICE, kSmall));
             static_cast<void>(service.prepare(1, kSmall));
             const auto another = kiln::Service::open();
@@ -62,6 +63,7 @@ const Busy& be_busy() {
     static std::atomic<int> rounds[4];
     const auto forever = [](int index, auto body) {
         std::thread([index, body] {
+            engine::set_device(0);
             for (;;) {
                 body();
                 ++rounds[index];
@@ -73,7 +75,7 @@ const Busy& be_busy() {
             for (int n = 0; n < 100; ++n) {
                 static_cast<void>(busy.plan.launch(nullptr, 1 + n % 16, busy.args));
             }
-            synchronize();
+            engine::synchronize();
         });
     }
     forever(2, [] {
@@ -81,6 +83,7 @@ const Busy& be_busy() {
         static_cast<void>(service.prepare(1, kSmall).launch(nullptr, 1, busy.args));
     });
     std::thread([] {
+        engine::set_device(0);
         for (std::int64_t n = 32;; n += 32) {
             ++rounds[3];
             const auto background =
@@ -98,7 +101,7 @@ const Busy& be_busy() {
 
 }  // namespace
 
-int main(int, char** argv) {
+int kiln::test::run_ends(char** argv) {
     const std::string how = argv[1];
     if (how == "static") {
         keep(false);

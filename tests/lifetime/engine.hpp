@@ -1,8 +1,7 @@
-// What the programs of this folder have in common: an engine of one small problem on the simulator, its
-// memory, and a way to say what is wrong.
+// What the programs of this folder have in common: an engine of one small problem, its memory, and a way to
+// say what is wrong.
 #pragma once
 
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <cstdlib>
 
 #include "kiln/kiln.hpp"
+#include "tests/engine/engine.hpp"
 
 // Ends the process with 1 and says where: these programs run in processes of their own.
 #define ENGINE_REQUIRE(condition, ...)                                                  \
@@ -46,29 +46,16 @@ inline const bool kSaysWhereItHangs = [] {
 
 inline const Linear kSmall{.n = 16, .k = 128};
 
-// The simulator's own entry points, which are the engine's HIP.
-template <class... Arguments>
-int hip(const char* name, Arguments... arguments) {
-    static void* const library = dlopen(KILN_SIM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    void* const entry = library != nullptr ? dlsym(library, name) : nullptr;
-    ENGINE_REQUIRE(entry != nullptr, "%s", name);
-    return reinterpret_cast<int (*)(Arguments...)>(entry)(arguments...);
-}
-
-inline void synchronize() {
-    hip("hipDeviceSynchronize");
-}
-
 // Never freed: the arrays live as long as the process, whatever ends it.
 inline Linear::Args make_arrays(int device) {
     constexpr std::size_t kBytes = 1 << 14;
     std::array<void*, 4> arrays{};
-    ENGINE_REQUIRE(hip("hipSetDevice", device) == 0);
+    engine::set_device(device);
     for (auto& array : arrays) {
-        ENGINE_REQUIRE(hip("hipMalloc", &array, kBytes) == 0);
-        ENGINE_REQUIRE(hip("hipMemset", array, 0, kBytes) == 0);
+        array = engine::allocate(kBytes);
+        engine::fill(array, 0, kBytes);
     }
-    ENGINE_REQUIRE(hip("hipSetDevice", 0) == 0);
+    engine::set_device(0);
     return {.x = arrays[0],
             .ldx = 128,
             .w = arrays[1],

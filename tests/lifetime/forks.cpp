@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tests/lifetime/engine.hpp"
+#include "tests/lifetime/programs.hpp"
 
 using namespace kiln::test;
 
@@ -145,7 +146,7 @@ void wait_for(pid_t child) {
 
 }  // namespace
 
-int main(int, char** argv) {
+int kiln::test::run_forks(char** argv) {
     const std::string how = argv[1];
     if (how == "before") {
         // Nothing was bound yet: the child is an engine like any other.
@@ -154,7 +155,7 @@ int main(int, char** argv) {
         if (child == 0) {
             const auto plan = prepare(open_service());
             ENGINE_REQUIRE(plan.launch(nullptr, 1, make_arrays(0)));
-            synchronize();
+            engine::synchronize();
             return 0;
         }
         wait_for(child);
@@ -180,10 +181,11 @@ int main(int, char** argv) {
     std::atomic<int> rounds{0};
     Gate gate;
     std::thread launching([&] {
+        engine::set_device(0);
         while (!stop) {
             gate.pass();
             ENGINE_REQUIRE(kiln_linear_launch(plan, nullptr, 1 + rounds % 16, &args) == KILN_OK);
-            ENGINE_REQUIRE(hip("hipStreamSynchronize", static_cast<void*>(nullptr)) == 0);
+            ENGINE_REQUIRE(engine::synchronize_stream(nullptr) == 0);
             ++rounds;
         }
     });
@@ -221,9 +223,9 @@ int main(int, char** argv) {
     stop = true;
     launching.join();
     compiling.join();
-    synchronize();
+    engine::synchronize();
     ENGINE_REQUIRE(kiln_linear_launch(plan, nullptr, 16, &args) == KILN_OK);
-    ENGINE_REQUIRE(hip("hipDeviceSynchronize") == 0);
+    ENGINE_REQUIRE(engine::synchronize() == 0);
     kiln_plan_release(plan);
     kiln_service_release(service);
     return 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/lifetime/engine.hpp"
+#include "tests/lifetime/programs.hpp"
 
 using namespace kiln::test;
 
@@ -18,7 +19,7 @@ void require_usable(const kiln::Status& status) {
 
 }  // namespace
 
-int main(int, char** argv) {
+int kiln::test::run_threads(char** argv) {
     const int rounds = std::atoi(argv[1]);
     // Arrays of its own for each thread: what they compute must not meet.
     std::vector<kiln::Linear::Args> arrays;
@@ -30,19 +31,20 @@ int main(int, char** argv) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
         threads.emplace_back([&, i, args = arrays[threads.size()]] {
-            void* stream = nullptr;
-            ENGINE_REQUIRE(hip("hipStreamCreateWithFlags", &stream, 1U) == 0);
+            engine::set_device(0);
+            void* const stream = engine::create_stream();
             for (int n = 0; n < rounds * 4; ++n) {
                 const auto copy = plan;
                 require_usable(copy.launch(stream, 1 + (n + i) % 16, args));
             }
-            ENGINE_REQUIRE(hip("hipStreamSynchronize", stream) == 0);
-            ENGINE_REQUIRE(hip("hipStreamDestroy", stream) == 0);
+            ENGINE_REQUIRE(engine::synchronize_stream(stream) == 0);
+            engine::destroy_stream(stream);
         });
     }
     for (const auto mode :
          {kiln::PrepareMode::blocking, kiln::PrepareMode::lazy, kiln::PrepareMode::background}) {
         threads.emplace_back([&, mode, args = arrays[threads.size()]] {
+            engine::set_device(0);
             for (int n = 0; n < rounds; ++n) {
                 const auto own = service.prepare(0, kSmall, mode);
                 ENGINE_REQUIRE(own, "%s", own.failure().message.c_str());
@@ -57,6 +59,7 @@ int main(int, char** argv) {
         }
     });
     threads.emplace_back([&, args = arrays[threads.size()]] {
+        engine::set_device(0);
         for (int n = 0; n < rounds; ++n) {
             const auto another = open_service();
             require_usable(another.prepare(0, kSmall).launch(nullptr, 1, args));
@@ -67,7 +70,7 @@ int main(int, char** argv) {
     for (auto& thread : threads) {
         thread.join();
     }
-    ENGINE_REQUIRE(hip("hipDeviceSynchronize") == 0);
+    ENGINE_REQUIRE(engine::synchronize() == 0);
     std::puts("end");
     return 0;
 }
