@@ -1,4 +1,5 @@
-// Turns a specialisation into a code object, in worker processes (kiln-compile) around hipRTC.
+// Turns a specialisation into a code object, in worker processes (kiln-compile) around hipRTC for gfx targets
+// and around NVRTC for sm_ targets.
 //
 // hipRTC takes one process-wide lock, so parallel compiles need parallel processes; and a compiler that
 // crashes, hangs or eats the memory must not do it inside an engine. Nothing here knows of the cache or of
@@ -11,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -28,15 +30,15 @@ struct CompileRequest {
     std::string name;    // what diagnostics call the source: "linear/small_m.hip"
     std::string source;  // the template's text
     std::vector<Header> headers;
-    std::string target;  // "gfx950", "gfx950:xnack-"
-    // Every option that matters but --offload-arch, which follows from target. backend/hiprtc.hpp lists what
-    // hipRTC adds by itself.
+    std::string target;  // "gfx950", "gfx950:xnack-", "sm_90a"
+    // Every option that matters but --offload-arch or --gpu-architecture, which follows from target.
+    // backend/rtc.hpp lists what the compilers add by themselves.
     std::vector<std::string> options;
 };
 
 struct CompileResult {
     Bytes code_object;                // an ELF file
-    std::string listing;              // the disassembly, in the format of listing.hpp
+    std::string listing;              // the disassembly, in the format of listing.hpp; empty of a cubin
     std::string log;                  // warnings, with the template's own file names
     double seconds = 0;               // inside the compiler
     std::vector<std::string> loaded;  // paths of every library in the worker that compiled it
@@ -52,8 +54,10 @@ struct CompilerIdentity {
 // toolchain.hpp says.
 struct CompilerConfig {
     std::filesystem::path worker;
-    std::filesystem::path toolchain_prefix;
-    unsigned workers = 0;  // how many at most run at once; 0 means one per core that this process may use
+    std::filesystem::path toolchain_prefix;  // ROCm's
+    std::filesystem::path cuda_prefix{};
+    // How many at most run at once, of each toolchain; 0 means one per core that this process may use.
+    unsigned workers = 0;
     std::chrono::milliseconds time_limit{120'000};   // of one request
     std::chrono::milliseconds start_limit{120'000};  // of the start of a worker
     // After which a worker that nobody needed is ended: one takes about 80 MB. 0: none is kept.
@@ -69,14 +73,15 @@ struct CompilerConfig {
 // Thread safe. Workers start at the first request, never before, and end with the object.
 class Compiler {
   public:
-    // Finds the worker (none in-process) and the toolchain without starting or loading either. Fails with
-    // `environment`, and says what was looked for and where, when one is missing: a service without a
-    // compiler still serves what its cache holds.
+    // Finds the worker (none in-process) and the toolchains without starting or loading any. Fails with
+    // `environment`, and says what was looked for and where, when the worker or both toolchains are missing:
+    // a service without a compiler still serves what its cache holds. One toolchain that is missing is looked
+    // for again when a target asks for it; then that request fails likewise.
     [[nodiscard]] static Result<std::unique_ptr<Compiler>> create(const CompilerConfig& config);
     virtual ~Compiler() = default;
 
-    // Read from the files without loading them, memoised: no process is started.
-    [[nodiscard]] virtual Result<CompilerIdentity> identity() = 0;
+    // Of what builds for `target`. Read from the files without loading them, memoised: no process is started.
+    [[nodiscard]] virtual Result<CompilerIdentity> identity(std::string_view target) = 0;
 
     // Blocks until a worker is free and has answered. Errors: compile_failed with the compiler's log, which
     // names the template's file and line; worker_failed when the worker crashed, hung past the limit, ran out
@@ -90,7 +95,8 @@ class Compiler {
     // can not build for the target at all. Any other error says that the question could not be asked.
     [[nodiscard]] virtual Result<void> probe(const std::string& target) = 0;
 
-    // The listing of any code object, compiled by kiln or not: what the simulator executes.
+    // The listing of any code object, compiled by kiln or not: what the simulator executes. Of a cubin, what
+    // a CUDA toolkit's own disassembler prints (cuda_disassembly.hpp).
     [[nodiscard]] virtual Result<std::string> disassemble(ByteView code_object) = 0;
 
     // Ends every request in flight, and refuses later ones: worker_failed, "stopped". In-process, a compile

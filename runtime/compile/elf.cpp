@@ -111,36 +111,68 @@ Result<ElfFile> ElfFile::read(const ByteSource& source) {
     return file;
 }
 
-std::optional<Bytes> ElfFile::note(std::string_view owner, std::uint32_t type) const {
-    for (const auto& segment : segments_) {
-        if (segment.p_type != PT_NOTE || segment.p_filesz > kMostNoteBytes ||
-            !lies_within(source_->size(), segment.p_offset, segment.p_filesz)) {
-            continue;
+std::optional<Bytes> ElfFile::note_within(std::uint64_t at, std::uint64_t bytes, std::uint64_t alignment,
+                                          std::string_view owner, std::uint32_t type) const {
+    if (bytes > kMostNoteBytes || !lies_within(source_->size(), at, bytes)) {
+        return std::nullopt;
+    }
+    const std::uint64_t step = alignment == 8 ? 8 : 4;
+    const std::uint64_t end = at + bytes;
+    Elf64_Nhdr head{};
+    while (end - at >= sizeof head && read_record(*source_, at, head)) {
+        const std::uint64_t name_at = at + sizeof head;
+        const std::uint64_t contents_at = name_at + padded(head.n_namesz, step);
+        if (contents_at > end || head.n_descsz > end - contents_at) {
+            break;
         }
-        const std::uint64_t alignment = segment.p_align == 8 ? 8 : 4;
-        const std::uint64_t end = segment.p_offset + segment.p_filesz;
-        std::uint64_t at = segment.p_offset;
-        Elf64_Nhdr head{};
-        while (end - at >= sizeof head && read_record(*source_, at, head)) {
-            const std::uint64_t name_at = at + sizeof head;
-            const std::uint64_t contents_at = name_at + padded(head.n_namesz, alignment);
-            if (contents_at > end || head.n_descsz > end - contents_at) {
-                break;
-            }
-            std::string name(head.n_namesz, '\0');
-            Bytes contents(head.n_descsz);
-            if (head.n_type == type && head.n_namesz == owner.size() + 1 &&
-                source_->read(name_at, std::as_writable_bytes(std::span<char>(name))) &&
-                name.c_str() == owner && source_->read(contents_at, contents)) {
-                return contents;
-            }
-            at = contents_at + padded(head.n_descsz, alignment);
-            if (at > end) {
-                break;
-            }
+        std::string name(head.n_namesz, '\0');
+        Bytes contents(head.n_descsz);
+        if (head.n_type == type && head.n_namesz == owner.size() + 1 &&
+            source_->read(name_at, std::as_writable_bytes(std::span<char>(name))) && name.c_str() == owner &&
+            source_->read(contents_at, contents)) {
+            return contents;
+        }
+        at = contents_at + padded(head.n_descsz, step);
+        if (at > end) {
+            break;
         }
     }
     return std::nullopt;
+}
+
+std::optional<Bytes> ElfFile::note(std::string_view owner, std::uint32_t type) const {
+    for (const auto& segment : segments_) {
+        if (segment.p_type != PT_NOTE) {
+            continue;
+        }
+        if (auto found = note_within(segment.p_offset, segment.p_filesz, segment.p_align, owner, type)) {
+            return found;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Bytes> ElfFile::section_note(std::string_view owner, std::uint32_t type) const {
+    for (const auto& section : sections_) {
+        if (section.sh_type != SHT_NOTE) {
+            continue;
+        }
+        if (auto found = note_within(section.sh_offset, section.sh_size, section.sh_addralign, owner, type)) {
+            return found;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string ElfFile::section_name(const Elf64_Shdr& section) const {
+    if (header_.e_shstrndx >= sections_.size()) {
+        return {};
+    }
+    const auto& table = sections_[header_.e_shstrndx];
+    if (section.sh_name >= table.sh_size) {
+        return {};
+    }
+    return string_at(table.sh_offset + section.sh_name).value_or(std::string());
 }
 
 Result<std::vector<Elf64_Dyn>> ElfFile::dynamic_entries() const {

@@ -63,6 +63,10 @@ class ElfFile {
 
     // The descriptor bytes of the first note of that owner and type in any PT_NOTE segment.
     [[nodiscard]] std::optional<Bytes> note(std::string_view owner, std::uint32_t type) const;
+    // The same, in any section of notes: a cubin has no such segment.
+    [[nodiscard]] std::optional<Bytes> section_note(std::string_view owner, std::uint32_t type) const;
+    // Empty where the table of names is not where the header says, or has no such name.
+    [[nodiscard]] std::string section_name(const Elf64_Shdr& section) const;
     // The entries of PT_DYNAMIC up to DT_NULL; none when there is no such segment.
     [[nodiscard]] Result<std::vector<Elf64_Dyn>> dynamic_entries() const;
     // The names that DT_NEEDED lists.
@@ -74,6 +78,9 @@ class ElfFile {
 
   private:
     explicit ElfFile(const ByteSource& source) : source_(&source) {}
+    [[nodiscard]] std::optional<Bytes> note_within(std::uint64_t at, std::uint64_t bytes,
+                                                   std::uint64_t alignment, std::string_view owner,
+                                                   std::uint32_t type) const;
 
     const ByteSource* source_;
     Elf64_Ehdr header_{};

@@ -106,16 +106,16 @@ Result<fs::path> resolve(const Toolchain& toolchain, const std::string& name) {
             return folder / name;
         }
     }
-    return unusable(toolchain.comgr,
+    return unusable(toolchain.companion,
                     fmt::format("needs {}, which is not in {}", name, toolchain.folder.string()));
 }
 
 }  // namespace
 
 Result<std::vector<Component>> identify(const Toolchain& toolchain) {
-    std::vector<fs::path> paths{toolchain.hiprtc, toolchain.comgr};
-    if (!toolchain.builtins.empty()) {
-        paths.push_back(toolchain.builtins);
+    std::vector<fs::path> paths{toolchain.rtc, toolchain.companion};
+    if (!toolchain.hip_builtins.empty()) {
+        paths.push_back(toolchain.hip_builtins);
     }
     std::vector<Component> components;
     for (std::size_t i = 0; i < paths.size(); ++i) {  // grows by what its members need

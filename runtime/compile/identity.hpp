@@ -1,6 +1,7 @@
-// What decides the code that a toolchain emits: not libhiprtc alone (under 1 MB) but libamd_comgr and the
-// LLVM library that it needs. comgr carries the device bitcode (ocml, ockl, oclc) inside itself, so that its
-// build id covers it: a compile was traced and opened no .bc file.
+// What decides the code that a toolchain emits. With ROCm: not libhiprtc alone (under 1 MB) but libamd_comgr
+// and the LLVM library that it needs. comgr carries the device bitcode (ocml, ockl, oclc) inside itself, so
+// that its build id covers it: a compile was traced and opened no .bc file. With CUDA: libnvrtc, which holds
+// the whole way to the machine's code (it needs the C library only), and libnvrtc-builtins.
 //
 // A component is known by its ELF build id, or by the SHA-256 of its contents where it has none. Version
 // numbers that libraries report of themselves are not used: hipRTC 7.2 says 9.0.

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -35,23 +35,31 @@ auto refuse(std::string message) {
     return fail(ErrorCode::environment, Stage::compile, "compile inside this process: " + std::move(message));
 }
 
-// Variables that change what hipRTC, comgr or the clang in it make of a request: the key would not know.
-Result<void> check_environment() {
-    constexpr std::array<std::string_view, 2> kPrefixes{"HIPRTC_", "AMD_COMGR_"};
-    constexpr std::array<std::string_view, 9> kNames{"CPATH",
-                                                     "C_INCLUDE_PATH",
-                                                     "CPLUS_INCLUDE_PATH",
-                                                     "CCC_OVERRIDE_OPTIONS",
-                                                     "COMPILER_PATH",
-                                                     "GCC_EXEC_PREFIX",
-                                                     "HIP_DEVICE_LIB_PATH",
-                                                     "LLVM_PATH",
-                                                     "SOURCE_DATE_EPOCH"};
+// Variables that change what a compiler makes of a request: the key would not know.
+struct SteeringVariables {
+    std::vector<std::string_view> prefixes;
+    std::vector<std::string_view> names;
+};
+
+// Of hipRTC, comgr and the clang in it; of NVRTC, as it was seen to ask for them.
+const SteeringVariables& steering_variables(Family family) {
+    static const SteeringVariables amdgpu{
+        .prefixes = {"HIPRTC_", "AMD_COMGR_"},
+        .names = {"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CCC_OVERRIDE_OPTIONS", "COMPILER_PATH",
+                  "GCC_EXEC_PREFIX", "HIP_DEVICE_LIB_PATH", "LLVM_PATH", "SOURCE_DATE_EPOCH"}};
+    static const SteeringVariables cuda{
+        .prefixes = {"NVRTC_", "NVVM_", "NV_NVVM_", "LIBNVVM_", "EDG_"},
+        .names = {"NVRTCWIZ", "CAN_FINALIZE_DEBUG", "LLVM_OVERRIDE_PRODUCER", "SOURCE_DATE_EPOCH"}};
+    return family == Family::cuda ? cuda : amdgpu;
+}
+
+Result<void> check_environment(Family family) {
+    const auto& [prefixes, names] = steering_variables(family);
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view name = std::string_view(*entry).substr(0, std::strcspn(*entry, "="));
-        const bool steers = std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                                        [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
-                            std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+        const auto begins = [&, &name = name](std::string_view prefix) { return name.starts_with(prefix); };
+        const bool steers = std::any_of(prefixes.begin(), prefixes.end(), begins) ||
+                            std::find(names.begin(), names.end(), name) != names.end();
         if (steers && !name.starts_with("AMD_COMGR_CACHE")) {
             return refuse(fmt::format("expected no variable that steers the compiler, found {}", name));
         }
@@ -59,8 +67,8 @@ Result<void> check_environment() {
     return {};
 }
 
-// None of the compiler's libraries may be in this process from another place: hipRTC finds comgr by name, and
-// would be given that one.
+// None of the compiler's libraries may be in this process from another place: the compiler finds its
+// companion by name, and would be given that one.
 Result<void> check_loaded(const std::vector<Component>& components) {
     for (const fs::path loaded : backend::loaded_libraries()) {
         for (const Component& component : components) {
@@ -109,12 +117,13 @@ Result<Reply> on_large_stack(std::function<Result<Reply>()> run) {
     return std::move(task.reply);
 }
 
-// The one compiler of this process. Never destroyed: its libraries can not be unloaded.
+// The one compiler of its family in this process. Never destroyed: its libraries can not be unloaded.
 class LoadedCompiler {
   public:
-    static LoadedCompiler& get() {
-        static LoadedCompiler& instance = *new LoadedCompiler;
-        return instance;
+    static LoadedCompiler& get(Family family) {
+        static LoadedCompiler& amdgpu = *new LoadedCompiler;
+        static LoadedCompiler& cuda = *new LoadedCompiler;
+        return family == Family::cuda ? cuda : amdgpu;
     }
 
     Result<Reply> answer(const Toolchain& toolchain, const std::string& generation,
@@ -129,7 +138,7 @@ class LoadedCompiler {
         if (stopped) {
             return fail(ErrorCode::worker_failed, Stage::compile, "compile inside this process: stopped");
         }
-        if (auto checked = check_environment(); !checked) {
+        if (auto checked = check_environment(toolchain.family); !checked) {
             return fail(checked);
         }
         return on_large_stack([&]() -> Result<Reply> {
@@ -150,11 +159,11 @@ class LoadedCompiler {
     // Invariant: once generation_ is set, what is loaded is what that names.
     Result<void> load(const Toolchain& toolchain, const std::string& generation) {
         if (!generation_.empty()) {
-            return generation_ == generation && hiprtc_ == toolchain.hiprtc
+            return generation_ == generation && rtc_ == toolchain.rtc
                        ? Result<void>()
                        : refuse(fmt::format("{} is not, or no longer, the compiler that this process has "
                                             "loaded ({}); it takes a new process",
-                                            toolchain.hiprtc.string(), hiprtc_.string()));
+                                            toolchain.rtc.string(), rtc_.string()));
         }
         const auto components = identify(toolchain);
         if (!components) {
@@ -164,16 +173,19 @@ class LoadedCompiler {
             return checked;
         }
         std::error_code error;
-        backend_.emplace(backend::BackendConfig{.hiprtc = toolchain.hiprtc,
-                                                .comgr = toolchain.comgr,
-                                                .temporary_folder = fs::temp_directory_path(error),
-                                                .more_options = kNoConfiguration});
+        const bool has_clang = toolchain.family == Family::amdgpu;
+        backend_.emplace(backend::BackendConfig{
+            .family = toolchain.family,
+            .rtc = toolchain.rtc,
+            .companion = toolchain.companion,
+            .temporary_folder = fs::temp_directory_path(error),
+            .more_options = has_clang ? kNoConfiguration : std::vector<std::string>()});
         if (auto loaded = backend_->load_compiler(); !loaded) {
             return refuse(fmt::format(
                 "this process can not load the compiler (a worker can, it has a loader of its own): {}",
                 loaded.error().message));
         }
-        hiprtc_ = toolchain.hiprtc;
+        rtc_ = toolchain.rtc;
         if (auto checked = check_loaded(*components); !checked) {
             return checked;
         }
@@ -185,7 +197,7 @@ class LoadedCompiler {
     std::mutex mutex_;
     // Protected by mutex_.
     std::optional<backend::Backend> backend_;
-    fs::path hiprtc_;
+    fs::path rtc_;
     std::string generation_;
 };
 
@@ -218,7 +230,7 @@ class InProcessExchange final : public Exchange {
                 ErrorCode::environment, Stage::compile,
                 "this process was forked from the one that created the compiler; it must create its own");
         }
-        return LoadedCompiler::get().answer(toolchain_, generation, stopped_, request);
+        return LoadedCompiler::get(toolchain_.family).answer(toolchain_, generation, stopped_, request);
     }
 
     const Toolchain toolchain_;

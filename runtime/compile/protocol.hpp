@@ -20,7 +20,8 @@
 //   disassembled = code_lines:text
 //                  as disassembly.hpp formats them; the head of a listing is the host's to write
 //   failed       = code:number message:text
-//                  code is an ErrorCode: compile_failed (the message is the compiler's log), bad_input, environment
+//                  code is an ErrorCode: compile_failed (the message is the compiler's log), bad_input, environment,
+//                  worker_failed (the compiler says that it ran out of memory)
 // clang-format on
 //
 // Nothing here trusts the other side: lengths are checked before anything is allocated for them.

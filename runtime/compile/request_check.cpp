@@ -32,7 +32,7 @@ Result<void> check_target(const std::string& target) {
                c == '_';
     });
     if (target.empty() || !word || target.front() == '-') {
-        return refuse(fmt::format("expected a target such as gfx950:xnack-, found \"{}\"", target));
+        return refuse(fmt::format("expected a target such as gfx950:xnack- or sm_90a, found \"{}\"", target));
     }
     return {};
 }
@@ -56,7 +56,7 @@ Result<void> check_request(const CompileRequest& request) {
     }
     for (const auto& option : request.options) {
         if (option.empty() || has_zero(option) || option.starts_with("--offload-arch") ||
-            option.starts_with("--gpu-architecture")) {
+            option.starts_with("--gpu-architecture") || option.starts_with("-arch")) {
             return refuse(
                 fmt::format("{}: option \"{}\": the target is a member of its own, and no option is empty",
                             request.name, option));

@@ -149,7 +149,8 @@ tl::unexpected<Error> stopped(std::string_view subject) {
 std::vector<std::string> worker_environment(const std::filesystem::path& scratch) {
     return {
         "PATH=/usr/bin:/bin",        "LC_ALL=C", "HOME=" + scratch.string(), "TMPDIR=" + scratch.string(),
-        "AMD_COMGR_CACHE=0",          // the cache is ours to keep
+        "AMD_COMGR_CACHE=0",          // the cache is ours to keep,
+        "CUDA_CACHE_DISABLE=1",       // of NVRTC's code as well
         "CLANG_NO_DEFAULT_CONFIG=1",  // no clang.cfg of the machine's
     };
 }
@@ -168,9 +169,11 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::spawn(const WorkerConfig& 
     if (!toolchain.loader.empty()) {
         command = {toolchain.loader.string(), "--library-path", toolchain.folder.string()};
     }
+    const bool cuda = toolchain.family == Family::cuda;
     for (const auto& word :
-         {config.worker.string(), std::string("--hiprtc"), toolchain.hiprtc.string(), std::string("--comgr"),
-          toolchain.comgr.string(), std::string("--scratch"), scratch->path().string(), std::string("--host"),
+         {config.worker.string(), std::string(cuda ? "--nvrtc" : "--hiprtc"), toolchain.rtc.string(),
+          std::string(cuda ? "--builtins" : "--comgr"), toolchain.companion.string(),
+          std::string("--scratch"), scratch->path().string(), std::string("--host"),
           std::to_string(::getpid()), std::string("--memory-limit"), std::to_string(config.memory_limit)}) {
         command.push_back(word);
     }

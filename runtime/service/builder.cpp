@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "runtime/compile/target_family.hpp"
 #include "runtime/service/metadata.hpp"
 
 namespace kiln::service {
@@ -100,7 +101,7 @@ Result<cache::Key> Builder::key(const operators::Specialisation& specialisation)
     if (!compiler) {
         return fail(compiler);
     }
-    Result<compile::CompilerIdentity> identity = (*compiler)->identity();
+    Result<compile::CompilerIdentity> identity = (*compiler)->identity(specialisation.request.target);
     if (!identity) {
         return fail(identity);
     }
@@ -371,7 +372,8 @@ Result<void> Builder::probe(const operators::Specialisation& specialisation, con
         return {};
     }
     compile::CompileRequest request;
-    request.name = "probe.hip";
+    request.name =
+        compile::family_of(specialisation.request.target) == compile::Family::cuda ? "probe.cu" : "probe.hip";
     request.source = specialisation.source_template->probe();
     request.target = specialisation.request.target;
     request.options = specialisation.request.options;

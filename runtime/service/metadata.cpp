@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/compile/target_family.hpp"
+
 namespace kiln::service {
 
 namespace {
@@ -19,6 +21,43 @@ const compile::KernelInfo* find_kernel(const compile::CodeObject& code_object, c
 
 bool is_hidden(const compile::KernelArgument& argument) {
     return argument.value_kind.starts_with("hidden_");
+}
+
+bool is_cubin(const compile::CodeObject& code_object) {
+    return compile::family_of(code_object.target) == compile::Family::cuda;
+}
+
+nlohmann::json describe_amdgpu(const compile::KernelInfo& kernel) {
+    nlohmann::json arguments = nlohmann::json::array();
+    for (const compile::KernelArgument& argument : kernel.arguments) {
+        if (!is_hidden(argument)) {
+            arguments.push_back({{"name", argument.name},
+                                 {"offset", argument.offset},
+                                 {"size", argument.size},
+                                 {"kind", argument.value_kind}});
+        }
+    }
+    return {{"vgprs", kernel.vgprs},
+            {"agprs", kernel.agprs},
+            {"sgprs", kernel.sgprs},
+            {"vgpr_spills", kernel.vgpr_spills},
+            {"sgpr_spills", kernel.sgpr_spills},
+            {"lds_bytes", kernel.lds_bytes},
+            {"scratch_bytes", kernel.scratch_bytes},
+            {"arguments", std::move(arguments)}};
+}
+
+// In CUDA's words; what a cubin does not say is not there.
+nlohmann::json describe_cuda(const compile::KernelInfo& kernel) {
+    nlohmann::json arguments = nlohmann::json::array();
+    for (const compile::KernelArgument& argument : kernel.arguments) {
+        arguments.push_back({{"offset", argument.offset}, {"size", argument.size}});
+    }
+    return {{"registers", kernel.vgprs},
+            {"shared_bytes", kernel.lds_bytes},
+            {"stack_bytes", kernel.scratch_bytes},
+            {"cluster", kernel.cluster},
+            {"arguments", std::move(arguments)}};
 }
 
 }  // namespace
@@ -45,25 +84,9 @@ std::string describe_artifact(const operators::Specialisation& specialisation,
         {"compile_seconds", std::round(compile_seconds * 1e6) / 1e6},
     };
     if (const compile::KernelInfo* kernel = find_kernel(code_object, specialisation.kernel_name)) {
-        nlohmann::json arguments = nlohmann::json::array();
-        for (const compile::KernelArgument& argument : kernel->arguments) {
-            if (!is_hidden(argument)) {
-                arguments.push_back({{"name", argument.name},
-                                     {"offset", argument.offset},
-                                     {"size", argument.size},
-                                     {"kind", argument.value_kind}});
-            }
-        }
-        document.update({{"vgprs", kernel->vgprs},
-                         {"agprs", kernel->agprs},
-                         {"sgprs", kernel->sgprs},
-                         {"vgpr_spills", kernel->vgpr_spills},
-                         {"sgpr_spills", kernel->sgpr_spills},
-                         {"lds_bytes", kernel->lds_bytes},
-                         {"scratch_bytes", kernel->scratch_bytes},
-                         {"max_threads", kernel->max_threads},
+        document.update(is_cubin(code_object) ? describe_cuda(*kernel) : describe_amdgpu(*kernel));
+        document.update({{"max_threads", kernel->max_threads},
                          {"kernarg_bytes", kernel->kernarg_bytes},
-                         {"arguments", std::move(arguments)},
                          {"code_bytes", code_object.text.size()}});
     }
     return document.dump();
@@ -84,8 +107,9 @@ Result<void> check_kernel_abi(const operators::Specialisation& specialisation,
     std::copy_if(kernel->arguments.begin(), kernel->arguments.end(), std::back_inserter(found),
                  [](const compile::KernelArgument& argument) { return !is_hidden(argument); });
     const auto wanted = specialisation.source_template->kernargs();
+    const bool has_names = !is_cubin(code_object);
     for (std::size_t i = 0; i < std::min(wanted.size(), found.size()); ++i) {
-        if (wanted[i].name != found[i].name || wanted[i].offset != found[i].offset ||
+        if ((has_names && wanted[i].name != found[i].name) || wanted[i].offset != found[i].offset ||
             wanted[i].size != found[i].size) {
             return differs(fmt::format("argument {}: expected {} at {}, {} bytes; found {} at {}, {} bytes",
                                        i, wanted[i].name, wanted[i].offset, wanted[i].size,

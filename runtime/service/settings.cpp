@@ -42,6 +42,7 @@ constexpr Variable kVariables[] = {
     {"KILN_WORKER", "", &Overrides::worker, "path of kiln-compile"},
     {"KILN_HIP_LIBRARY", "", &Overrides::hip_library, "path of libamdhip64"},
     {"KILN_ROCM_PREFIX", "", nullptr, "private prefix that holds hipRTC"},
+    {"KILN_CUDA_PREFIX", "", nullptr, "prefix of the CUDA toolkit that holds NVRTC"},
     {"KILN_TRUSTED_KEYS", "", nullptr, "keys that sign bundles"},
     {"KILN_LOG", "warning", &Overrides::log, "debug, info, warning, error or off"},
     {"KILN_SIM_DEVICES", "2", nullptr, "how many GPUs the simulator shows"},

@@ -109,8 +109,8 @@ TEST_CASE_FIXTURE(Doctor, "DoctorPrintsEverySettingWithItsOrigin") {
           "KILN_WORKER", "KILN_HIP_LIBRARY", "KILN_TRUSTED_KEYS", "KILN_LOG"}) {
         CHECK_MESSAGE(origins.contains(variable), variable);
     }
-    for (const char* what : {"shape tables", "cache", "temporary files", "worker", "toolchain",
-                             "compiler identity", "compiles for gfx950", "device 0"}) {
+    for (const char* what : {"shape tables", "cache", "temporary files", "worker", "ROCm toolchain",
+                             "ROCm identity", "compiles for gfx950", "device 0"}) {
         CHECK_MESSAGE(!findings(document, what, "ok").empty(), what);
     }
     const auto spoken = run_kiln({"doctor"}, environment);
@@ -312,20 +312,42 @@ TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAMissingToolchain") {
     RunOptions options;
     options.unset = {"KILN_ROCM_PREFIX"};
     const auto document = examine(3, options);
-    if (!findings(document, "toolchain", "ok").empty()) {
+    if (!findings(document, "ROCm toolchain", "ok").empty()) {
         MESSAGE("skipped: this machine has a ROCm of its own");
         return;
     }
-    expect(document, "toolchain", "wrong", (folder.path() / "kiln" / "rocm").string());
-    CHECK(contains(findings(document, "toolchain", "wrong")[0]["advice"], "tools/setup"));
+    expect(document, "ROCm toolchain", "wrong", (folder.path() / "kiln" / "rocm").string());
+    CHECK(contains(findings(document, "ROCm toolchain", "wrong")[0]["advice"], "tools/setup"));
 }
 
 TEST_CASE_FIXTURE(Doctor, "DoctorExplainsANamedToolchainThatIsNotThere") {
     const auto none = (folder.path() / "none").string();
     set("KILN_ROCM_PREFIX", none);
     const auto document = examine(3);
-    expect(document, "toolchain", "wrong", "in " + none + " (from KILN_ROCM_PREFIX)");
-    CHECK(contains(findings(document, "toolchain", "wrong")[0]["advice"], "unset KILN_ROCM_PREFIX"));
+    expect(document, "ROCm toolchain", "wrong", "in " + none + " (from KILN_ROCM_PREFIX)");
+    CHECK(contains(findings(document, "ROCm toolchain", "wrong")[0]["advice"], "unset KILN_ROCM_PREFIX"));
+}
+
+TEST_CASE_FIXTURE(Doctor, "DoctorAsksForACudaToolchainWhereOneIsNamedOrTargeted") {
+    const auto none = (folder.path() / "none").string();
+    set("KILN_CUDA_PREFIX", none);
+    const auto named = examine(3);
+    expect(named, "CUDA toolchain", "wrong", "in " + none + " (from KILN_CUDA_PREFIX)");
+    CHECK(contains(findings(named, "CUDA toolchain", "wrong")[0]["advice"], "unset KILN_CUDA_PREFIX"));
+    CHECK(findings(named, "compiles for gfx950", "ok").size() == 1);
+    CHECK(findings(named, "compiles for sm_90a", "note").empty());
+
+    environment.erase("KILN_CUDA_PREFIX");
+    set("KILN_TARGET", "sm_90a");
+    const auto document = run_kiln({"doctor", "--json"}, environment).json();
+    if (findings(document, "CUDA toolchain", "ok").empty()) {
+        expect(document, "CUDA toolchain", "wrong", "libnvrtc.so.12 or newer");
+        return;
+    }
+    CHECK(findings(document, "compiles for sm_90a", "ok").size() == 1);
+    CHECK(contains(findings(document, "CUDA identity", "ok")[0]["found"], "libnvrtc-builtins.so."));
+    // The other one is no more than looked at.
+    CHECK(findings(document, "compiles for gfx950", "ok").size() == 1);
 }
 
 TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAToolchainThatDoesNotKnowTheTarget") {

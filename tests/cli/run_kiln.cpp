@@ -36,7 +36,9 @@ std::vector<std::string> clean_environment(const Variables& added, std::vector<s
     unset.insert(unset.end(), {"XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"});
     for (char** variable = environ; *variable != nullptr; ++variable) {
         const std::string text = *variable;
-        if ((!text.starts_with("KILN_") || text.starts_with("KILN_ROCM_PREFIX=")) && !is_named(text, unset)) {
+        const bool pins_compiler =
+            text.starts_with("KILN_ROCM_PREFIX=") || text.starts_with("KILN_CUDA_PREFIX=");
+        if ((!text.starts_with("KILN_") || pins_compiler) && !is_named(text, unset)) {
             result.push_back(text);
         }
     }

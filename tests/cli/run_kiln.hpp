@@ -46,8 +46,8 @@ struct RunOptions {
 };
 inline constexpr int kNotStarted = 126;
 
-// One run of the program. Its environment is the test's own without any KILN_* but KILN_ROCM_PREFIX and
-// without tables of the machine's, then `environment`.
+// One run of the program. Its environment is the test's own without any KILN_* but the prefixes of compilers
+// and without tables of the machine's, then `environment`.
 class Running {
   public:
     Running(const std::vector<std::string>& arguments, const Variables& environment,

@@ -173,6 +173,7 @@ TEST_CASE("RequestsThatCanNotBeMeantReachNoWorker") {
         with([](auto& r) { r.options.push_back(""); }),
         with([](auto& r) { r.options.push_back("--offload-arch=gfx942"); }),
         with([](auto& r) { r.options.push_back("--gpu-architecture=gfx942"); }),
+        with([](auto& r) { r.options.push_back("-arch=sm_80"); }),
     };
     for (const auto& request : requests) {
         CHECK(compile_badly(*compiler, request).code == ErrorCode::invalid_argument);
@@ -257,8 +258,8 @@ TEST_CASE("WorkerHasOnlyItsStatedEnvironmentAndDescriptors") {
         names.push_back(environment.substr(at, environment.find('=', at) - at));
     }
     std::sort(names.begin(), names.end());
-    CHECK(names == std::vector<std::string>{"AMD_COMGR_CACHE", "CLANG_NO_DEFAULT_CONFIG", "HOME", "LC_ALL",
-                                            "PATH", "TMPDIR"});
+    CHECK(names == std::vector<std::string>{"AMD_COMGR_CACHE", "CLANG_NO_DEFAULT_CONFIG",
+                                            "CUDA_CACHE_DISABLE", "HOME", "LC_ALL", "PATH", "TMPDIR"});
     for (const auto& entry : fs::directory_iterator(process + "/fd")) {
         CHECK(fs::read_symlink(entry.path()) != folder.path() / "secret");
     }
@@ -266,7 +267,7 @@ TEST_CASE("WorkerHasOnlyItsStatedEnvironmentAndDescriptors") {
 
 TEST_CASE("LoadedLibrariesAreThoseOfTheIdentity") {
     auto compiler = make_compiler();
-    const auto before = compiler->identity();
+    const auto before = compiler->identity("gfx950");
     REQUIRE_MESSAGE(before, (before ? "" : before.error().message));
     const auto result = compile_well(*compiler, test::kernel_request());
     int compilers = 0;
@@ -280,7 +281,7 @@ TEST_CASE("LoadedLibrariesAreThoseOfTheIdentity") {
         CHECK_MESSAGE(!name.starts_with("libamdhip64"), name);  // a compile needs no HIP runtime
     }
     CHECK(compilers >= 2);
-    CHECK(compiler->identity()->document == before->document);
+    CHECK(compiler->identity("gfx950")->document == before->document);
 }
 
 TEST_CASE("WorkerThatWasKilledWhileIdleIsReplaced") {
@@ -424,11 +425,13 @@ TEST_CASE("MissingPartsAreNamedWhenTheCompilerIsCreated") {
     CHECK(no_worker.error().code == ErrorCode::environment);
     CHECK(is_within(no_worker.error().message, (empty.path() / "kiln-compile").string()));
 
-    const auto no_toolchain = Compiler::create({.worker = {}, .toolchain_prefix = empty.path()});
+    const auto no_toolchain =
+        Compiler::create({.worker = {}, .toolchain_prefix = empty.path(), .cuda_prefix = empty.path()});
     REQUIRE(!no_toolchain);
     CHECK(no_toolchain.error().code == ErrorCode::environment);
     CHECK(is_within(no_toolchain.error().message, empty.path().string()));
     CHECK(is_within(no_toolchain.error().message, "libhiprtc.so.7"));
+    CHECK(is_within(no_toolchain.error().message, "libnvrtc.so.12"));
 
     // There, and no program.
     const fs::path text = empty.path() / "kiln-compile";
@@ -474,19 +477,19 @@ TEST_CASE("FindingsNameWorkerAndToolchain") {
         CHECK(!finding.where.empty());
     }
     CHECK(std::find(whats.begin(), whats.end(), "worker") != whats.end());
-    CHECK(std::find(whats.begin(), whats.end(), "toolchain") != whats.end());
+    CHECK(std::find(whats.begin(), whats.end(), "ROCm toolchain") != whats.end());
     CHECK(children().empty());
 }
 
 TEST_CASE("CompilerIsTakenFromANamedPrefixAndFromNowhereElse") {
-    const auto elsewhere = find_toolchain({});
+    const auto elsewhere = find_toolchain({}, Family::amdgpu);
     REQUIRE(elsewhere);
     const test::TemporaryFolder folder;
     const char* const old = std::getenv("KILN_ROCM_PREFIX");
     const std::string kept = old != nullptr ? old : "";
     const auto check_refused = [](const CompilerConfig& config, const fs::path& prefix,
                                   const std::string& named_by) {
-        const auto found = find_toolchain(config);
+        const auto found = find_toolchain(config, Family::amdgpu);
         REQUIRE(!found);
         CHECK(found.error().code == ErrorCode::environment);
         CHECK(is_within(found.error().message, "in " + prefix.string() + " (from " + named_by + ")"));
@@ -498,12 +501,12 @@ TEST_CASE("CompilerIsTakenFromANamedPrefixAndFromNowhereElse") {
     }
     fs::create_directory_symlink(elsewhere->folder, folder.path() / "lib");
     REQUIRE(::setenv("KILN_ROCM_PREFIX", folder.path().c_str(), 1) == 0);
-    const auto there = find_toolchain({});
+    const auto there = find_toolchain({}, Family::amdgpu);
     REQUIRE(there);
     CHECK(there->folder == folder.path() / "lib");
     // An empty value names nothing.
     REQUIRE(::setenv("KILN_ROCM_PREFIX", kept.c_str(), 1) == 0);
-    CHECK(find_toolchain({})->folder == elsewhere->folder);
+    CHECK(find_toolchain({}, Family::amdgpu)->folder == elsewhere->folder);
     if (old == nullptr) {
         ::unsetenv("KILN_ROCM_PREFIX");
     }

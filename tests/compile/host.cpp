@@ -60,6 +60,14 @@ CompileRequest request() {
     return wanted;
 }
 
+CompileRequest cuda_request() {
+    CompileRequest wanted = request();
+    wanted.name = "group/kernel.sm_90a.cu";
+    wanted.target = "sm_90a";
+    wanted.options = {"-std=c++20"};
+    return wanted;
+}
+
 // Hundreds of megabytes and seconds: 4 ** 11 elements, each a token and a node of the syntax tree.
 CompileRequest heavy_request() {
     CompileRequest wanted = request();
@@ -122,7 +130,7 @@ void compile_and_say(Compiler& compiler, const CompileRequest& wanted) {
         say_error(result.error());
         return;
     }
-    const auto identity = compiler.identity();
+    const auto identity = compiler.identity(wanted.target);
     if (!identity) {
         say_error(identity.error());
         return;
@@ -286,9 +294,15 @@ void ask_from_many_threads() {
     compile_and_say(*compiler, request());
 }
 
-void compile_inside() {
+void compile_inside(const CompileRequest& wanted = request()) {
     if (const auto compiler = make({.worker = {}, .toolchain_prefix = {}, .in_process = true})) {
-        compile_and_say(*compiler, request());
+        compile_and_say(*compiler, wanted);
+    }
+}
+
+void load_another_library() {
+    if (::dlopen(std::getenv("KILN_TEST_LIBRARY"), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+        std::exit(2);
     }
 }
 
@@ -365,10 +379,17 @@ bool run(const std::string& condition) {
     } else if (condition == "in process") {
         compile_inside();
     } else if (condition == "in process beside another") {
-        if (::dlopen(std::getenv("KILN_TEST_LIBRARY"), RTLD_NOW | RTLD_LOCAL) == nullptr) {
-            std::exit(2);
-        }
+        load_another_library();
         compile_inside();
+    } else if (condition == "cuda") {
+        if (const auto compiler = make()) {
+            compile_and_say(*compiler, cuda_request());
+        }
+    } else if (condition == "in process, cuda") {
+        compile_inside(cuda_request());
+    } else if (condition == "in process, cuda beside another") {
+        load_another_library();
+        compile_inside(cuda_request());
     } else if (condition == "in process, then replaced") {
         if (const auto compiler = make({.worker = {}, .toolchain_prefix = {}, .in_process = true})) {
             compile_and_say(*compiler, request());

@@ -224,7 +224,7 @@ struct Inside {
     Toolchain toolchain;
 
     Inside() {
-        auto found = find_toolchain({});
+        auto found = find_toolchain({}, Family::amdgpu);
         REQUIRE(found);
         toolchain = *std::move(found);
     }
@@ -268,11 +268,11 @@ TEST_CASE_FIXTURE(Inside, "CompilingInsideTheProcessRefusesWhatAWorkerIsKeptFrom
                       refused.report);
     }
     const test::TemporaryFolder folder;
-    const fs::path other = folder.path() / toolchain.comgr.filename();
+    const fs::path other = folder.path() / toolchain.companion.filename();
     fs::copy_file(KILN_PRELOADED_MALLOC, other);  // any library of that name
     const Outcome beside =
         run_under_loader("in process beside another", {"KILN_TEST_LIBRARY=" + other.string()});
-    CHECK_MESSAGE(beside.has("error 4 compile inside this process: expected " + toolchain.comgr.string() +
+    CHECK_MESSAGE(beside.has("error 4 compile inside this process: expected " + toolchain.companion.string() +
                              ", found " + other.string() + " loaded already"),
                   beside.report);
 
@@ -291,7 +291,7 @@ TEST_CASE_FIXTURE(Inside, "CompilingInsideTheProcessEndsWhenTheLibrariesAreRepla
     }
     const fs::path copy = prefix.path() / "copy";
     {
-        std::ifstream from(toolchain.hiprtc, std::ios::binary);
+        std::ifstream from(toolchain.rtc, std::ios::binary);
         std::string bytes{std::istreambuf_iterator<char>(from), {}};
         const auto note = bytes.find(std::string("\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", 16));
         REQUIRE(note != std::string::npos);
@@ -301,14 +301,43 @@ TEST_CASE_FIXTURE(Inside, "CompilingInsideTheProcessEndsWhenTheLibrariesAreRepla
     const Outcome outcome = run_under_loader(
         "in process, then replaced",
         {"KILN_ROCM_PREFIX=" + prefix.path().string(), "KILN_TEST_REPLACEMENT=" + copy.string(),
-         "KILN_TEST_REPLACED=" + (libraries / toolchain.hiprtc.filename()).string()});
+         "KILN_TEST_REPLACED=" + (libraries / toolchain.rtc.filename()).string()});
     CHECK(result_of(outcome) == ordinary_result());  // the first
     REQUIRE_MESSAGE(outcome.lines("error").size() == 1, outcome.report);
     CHECK_MESSAGE(outcome.has("no longer, the compiler that this process has loaded"), outcome.report);
 }
 
+// NVRTC is loaded natively, so the host runs under its own loader.
+TEST_CASE("CompilingInsideTheProcessWithNvrtcGivesTheBytesOfTheWorker") {
+    if (!test::has_cuda()) {
+        return;
+    }
+    const Outcome ordinary = run_host("cuda");
+    REQUIRE_MESSAGE(ordinary.lines("error").empty(), ordinary.report);
+    CHECK(result_of(ordinary).find("missing") == std::string::npos);
+    const Outcome inside = run_host("in process, cuda", {"CUDA_PATH=/nonexistent", "CUDA_HOME=/nonexistent"});
+    CHECK_MESSAGE(inside.lines("error").empty(), inside.report);
+    CHECK(inside.lines("worker").empty());
+    CHECK(result_of(inside) == result_of(ordinary));
+
+    const Outcome steered = run_host("in process, cuda", {"NVRTC_APPEND_FLAGS=-DA"});
+    CHECK_MESSAGE(steered.has("error 4 compile inside this process: expected no variable that steers the "
+                              "compiler, found NVRTC_APPEND_FLAGS"),
+                  steered.report);
+    const auto toolchain = find_toolchain({}, Family::cuda);
+    REQUIRE(toolchain);
+    const test::TemporaryFolder folder;
+    const fs::path other = folder.path() / toolchain->companion.filename();
+    fs::copy_file(KILN_PRELOADED_MALLOC, other);  // any library of that name
+    const Outcome beside =
+        run_host("in process, cuda beside another", {"KILN_TEST_LIBRARY=" + other.string()});
+    CHECK_MESSAGE(beside.has("error 4 compile inside this process: expected " +
+                             toolchain->companion.string() + ", found " + other.string() + " loaded already"),
+                  beside.report);
+}
+
 TEST_CASE("CompilingInsideAProcessWhoseCLibraryIsTooOldIsRefusedByName") {
-    const auto toolchain = find_toolchain({});
+    const auto toolchain = find_toolchain({}, Family::amdgpu);
     REQUIRE(toolchain);
     if (toolchain->loader.empty()) {
         MESSAGE("skipped: the toolchain is this machine's own, and runs with its C library");
@@ -316,6 +345,6 @@ TEST_CASE("CompilingInsideAProcessWhoseCLibraryIsTooOldIsRefusedByName") {
     }
     check_refused("in process",
                   {"error 4 compile inside this process: this process can not load the compiler",
-                   toolchain->comgr.string()});
+                   toolchain->companion.string()});
 }
 #endif

@@ -56,7 +56,7 @@ struct FakeToolchain {
 };
 
 std::string document_of(Compiler& compiler) {
-    const auto identity = compiler.identity();
+    const auto identity = compiler.identity("gfx950");
     REQUIRE_MESSAGE(identity, (identity ? "" : identity.error().message));
     return identity->document;
 }
@@ -122,7 +122,7 @@ TEST_CASE("IdentityWithoutABuildIdIsTheDigestOfTheContents") {
 TEST_CASE("IdentityOfAFileThatIsNoLibraryIsAnEnvironmentError") {
     const FakeToolchain toolchain("not an ELF file");
     auto compiler = toolchain.compiler();
-    const auto identity = compiler->identity();
+    const auto identity = compiler->identity("gfx950");
     REQUIRE(!identity);
     CHECK(identity.error().code == ErrorCode::environment);
     CHECK(identity.error().message.find(toolchain.hiprtc().string()) != std::string::npos);

@@ -9,9 +9,19 @@
 #include <sstream>
 #include <thread>
 
+#include "runtime/compile/toolchain.hpp"
+
 namespace kiln::compile::test {
 
 namespace fs = std::filesystem;
+
+bool has_cuda() {
+    const auto toolchain = find_toolchain({}, Family::cuda);
+    if (!toolchain) {
+        MESSAGE("skipped: " << toolchain.error().message);
+    }
+    return toolchain.has_value();
+}
 
 std::vector<int> children() {
     std::vector<int> pids;

@@ -45,6 +45,17 @@ inline CompileRequest kernel_request(std::string name = "group/kernel.gfx950.hip
         .options = {"-O3", "-std=c++20", "-mcumode", "-fhip-kernel-arg-name"}};
 }
 
+// The same for NVRTC.
+inline CompileRequest cuda_request(std::string name = "group/kernel.sm_90a.cu") {
+    CompileRequest request = kernel_request(std::move(name));
+    request.target = "sm_90a";
+    request.options = {"-std=c++20"};
+    return request;
+}
+
+// False on a machine without NVRTC, after it was said that the test case is skipped, and why.
+bool has_cuda();
+
 // Process ids of the living and unreaped children of this process.
 std::vector<int> children();
 // The text of /proc/PID/FILE; empty when the process is gone.

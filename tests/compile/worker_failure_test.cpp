@@ -328,7 +328,7 @@ TEST_CASE("FailuresOfOneThreadDoNotDisturbAnother") {
 namespace {
 
 PoolConfig pool_of(unsigned workers) {
-    auto toolchain = find_toolchain({});
+    auto toolchain = find_toolchain({}, Family::amdgpu);
     REQUIRE(toolchain);
     return {
         .worker = {.toolchain = *toolchain, .worker = KILN_BAD_WORKER, .start_limit = 60s, .time_limit = 60s},

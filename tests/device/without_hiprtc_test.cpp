@@ -43,7 +43,7 @@ TEST_CASE("WithoutAHipRtcPlansComeFromTheCacheAndACompileIsANamedError") {
     for (const char* variable : {"HOME", "XDG_DATA_HOME", "KILN_ROCM_PREFIX"}) {
         setenv(variable, "/nonexistent", 1);
     }
-    if (kiln::compile::find_toolchain({})) {
+    if (kiln::compile::find_toolchain({}, kiln::compile::Family::amdgpu)) {
         MESSAGE("skipped: this machine has a hipRTC where it can not be hidden");
     } else {
         const auto service = kiln::Service::open(config);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/compile/code_object_metadata.hpp"
+#include "runtime/compile/target_family.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace kiln::fuzz {
@@ -63,11 +64,14 @@ bool run(ByteView input) {
         image_end = segment.address + segment.memory_bytes;
         text_is_loaded = text_is_loaded || (segment.executable && lies_in(object->text, segment.contents));
     }
-    KILN_FUZZ_PROMISE(text_is_loaded);
+    const bool is_cubin = compile::family_of(object->target) == compile::Family::cuda;
+    KILN_FUZZ_PROMISE(is_word(object->target));
+    KILN_FUZZ_PROMISE(text_is_loaded != is_cubin);  // a cubin gets its addresses from the driver
     for (const auto& kernel : object->kernels) {
         KILN_FUZZ_PROMISE(is_word(kernel.name));
         KILN_FUZZ_PROMISE(kernel.entry_address - object->text_address < object->text.size());
         KILN_FUZZ_PROMISE(compile::explicit_bytes(kernel.arguments) <= std::uint64_t{2} << 32);
+        KILN_FUZZ_PROMISE(!is_cubin || compile::explicit_bytes(kernel.arguments) <= kernel.kernarg_bytes);
     }
     return true;
 }

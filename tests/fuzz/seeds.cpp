@@ -63,6 +63,20 @@ kiln::compile::CompileRequest small_request() {
             .options = {"-O3", "-std=c++20"}};
 }
 
+// Where this machine has NVRTC; else the seed that is there stays.
+void write_cubin(const Corpus& corpus, kiln::compile::Compiler& compiler) {
+    auto request = small_request();
+    request.name = "seed.cu";
+    request.target = "sm_90a";
+    request.options = {"-std=c++20"};
+    const auto compiled = compiler.compile(request);
+    if (compiled) {
+        corpus.write("code_object", "cubin", compiled->code_object);
+    } else {
+        fmt::print("no cubin: {}\n", compiled.error().message);
+    }
+}
+
 void write_entries(const Corpus& corpus, const kiln::compile::CompileResult& compiled) {
     const auto key = need(kiln::cache::Key::make(
         R"({"schema":1,"template":"seed","constants":{"n":16},"target":"gfx950","options":["-O3"]})",
@@ -141,6 +155,7 @@ int main(int argc, char** argv) {
     const auto elf = need(kiln::compile::ElfFile::read(source));
     const auto note = elf.note("AMDGPU", kNoteMetadata);
     corpus.write("code_object", "metadata", note.value_or(Bytes()));
+    write_cubin(corpus, *compiler);
     write_entries(corpus, compiled);
     write_frames(corpus, compiled);
     write_tables(corpus);

@@ -18,7 +18,7 @@ namespace {
 #define KILN_BOUND(name) #name,
 #define KILN_LISTED(name) #name,
 #define KILN_EXPORTED(name) #name,
-#define KILN_HIPRTC(name) #name,
+#define KILN_HIPRTC(name) "hiprtc" #name,
 #define KILN_COMGR(name) #name,
 const std::vector<std::string> kBound{
 #include "bound.inc"
@@ -58,10 +58,10 @@ void check_resolved(const kiln::compile::Toolchain& toolchain, const std::filesy
 }  // namespace
 
 TEST_CASE("EveryEntryPointIsInTheRealLibrary") {
-    const auto toolchain = kiln::compile::find_toolchain({});
+    const auto toolchain = kiln::compile::find_toolchain({}, kiln::compile::Family::amdgpu);
     REQUIRE(toolchain);
-    check_resolved(*toolchain, toolchain->hiprtc, kHiprtc);
-    check_resolved(*toolchain, toolchain->comgr, kComgr);
+    check_resolved(*toolchain, toolchain->rtc, kHiprtc);
+    check_resolved(*toolchain, toolchain->companion, kComgr);
     const auto hip = toolchain->folder / "libamdhip64.so.7";
     if (!std::filesystem::exists(hip)) {
         MESSAGE("skipped: the toolchain has no libamdhip64");

@@ -6,9 +6,10 @@
 #include <type_traits>
 
 #include "runtime/compile/backend/comgr_api.hpp"
-#include "runtime/compile/backend/hiprtc_api.hpp"
+#include "runtime/compile/backend/rtc_api.hpp"
 #include "runtime/device/hip/api.hpp"
 #include "runtime/sim/hip/entry_points.hpp"
+#include "tests/same_signature.hpp"
 
 // HIP's header makes macros of some of these names, so ours are read before it is included.
 namespace ours {
@@ -45,37 +46,7 @@ using hipMallocAsync = hipError_t(void**, size_t, hipStream_t);
 static_assert(std::is_same_v<decltype(static_cast<hipMallocAsync*>(&::hipMallocAsync)), hipMallocAsync*>);
 }  // namespace real
 
-template <class T>
-constexpr bool is_number = std::is_integral_v<T>;
-
-// Passed and returned alike. An enumeration of HIP's may stand for an integer of its size with us, and the
-// reverse: numbers of 32 bits and more are passed without regard to their sign.
-template <class Ours, class Theirs>
-constexpr bool same_abi() {
-    if constexpr (std::is_void_v<Ours> || std::is_void_v<Theirs>) {
-        return std::is_void_v<Ours> && std::is_void_v<Theirs>;
-    } else if constexpr (std::is_pointer_v<Ours> || std::is_pointer_v<Theirs>) {
-        return std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>;
-    } else if constexpr (is_number<Ours> && is_number<Theirs>) {
-        return sizeof(Ours) == sizeof(Theirs) && std::is_signed_v<Ours> == std::is_signed_v<Theirs>;
-    } else if constexpr (std::is_enum_v<Ours> || std::is_enum_v<Theirs>) {
-        return (std::is_enum_v<Ours> || is_number<Ours>)&&(
-                   std::is_enum_v<Theirs> || is_number<Theirs>)&&sizeof(Ours) == sizeof(Theirs) &&
-               sizeof(Ours) >= 4;
-    } else if constexpr (std::is_floating_point_v<Ours> || std::is_floating_point_v<Theirs>) {
-        return std::is_same_v<Ours, Theirs>;
-    } else {
-        return sizeof(Ours) == sizeof(Theirs) && alignof(Ours) == alignof(Theirs) &&
-               std::is_trivially_copyable_v<Ours> && std::is_trivially_copyable_v<Theirs>;
-    }
-}
-
-template <class Ours, class Theirs>
-struct SameSignature : std::false_type {};
-template <class R, class... A, class S, class... B>
-requires(sizeof...(A) == sizeof...(B)) struct SameSignature<R(A...), S(B...)>
-    : std::bool_constant<same_abi<R, S>() && (same_abi<A, B>() && ...)> {
-};
+using kiln::test::SameSignature;
 
 #define KILN_BOUND(name)                                                                                 \
     static_assert(                                                                                       \
@@ -87,10 +58,10 @@ requires(sizeof...(A) == sizeof...(B)) struct SameSignature<R(A...), S(B...)>
     static_assert(SameSignature<ours::name, real::name>::value, "runtime/sim/hip/entry_points.hpp: " #name);
 #include "listed.inc"
 
-#define KILN_HIPRTC(name)                                                                                 \
-    static_assert(SameSignature<std::remove_pointer_t<decltype(kiln::compile::backend::HiprtcApi::name)>, \
-                                decltype(::name)>::value,                                                 \
-                  "runtime/compile/backend/hiprtc_api.hpp: " #name);
+#define KILN_HIPRTC(name)                                                                              \
+    static_assert(SameSignature<std::remove_pointer_t<decltype(kiln::compile::backend::RtcApi::name)>, \
+                                decltype(::hiprtc##name)>::value,                                      \
+                  "runtime/compile/backend/rtc_api.hpp: " #name);
 #include "hiprtc.inc"
 
 #define KILN_COMGR(name)                                                                                 \
@@ -110,9 +81,10 @@ static_assert(std::is_same_v<ours::hipHostFn_t, ::hipHostFn_t>);
 static_assert(ours::kStreamFlags[0] == hipStreamDefault && ours::kStreamFlags[1] == hipStreamNonBlocking);
 static_assert(ours::kEventFlags[0] == hipEventDefault && ours::kEventFlags[1] == hipEventBlockingSync &&
               ours::kEventFlags[2] == hipEventDisableTiming);
-static_assert(kiln::compile::backend::HiprtcApi::kSuccess == HIPRTC_SUCCESS &&
-              kiln::compile::backend::HiprtcApi::kInvalidOption == HIPRTC_ERROR_INVALID_OPTION &&
-              kiln::compile::backend::HiprtcApi::kCompilationError == HIPRTC_ERROR_COMPILATION);
+static_assert(kiln::compile::backend::RtcApi::kSuccess == HIPRTC_SUCCESS &&
+              kiln::compile::backend::RtcApi::kOutOfMemory == HIPRTC_ERROR_OUT_OF_MEMORY &&
+              kiln::compile::backend::RtcApi::kInvalidOption == HIPRTC_ERROR_INVALID_OPTION &&
+              kiln::compile::backend::RtcApi::kCompilationError == HIPRTC_ERROR_COMPILATION);
 static_assert(kiln::compile::backend::ComgrApi::kSuccess == AMD_COMGR_STATUS_SUCCESS);
 
 template <class Ours, class Theirs>

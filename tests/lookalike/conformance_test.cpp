@@ -74,7 +74,7 @@ fs::path write_code_object(const fs::path& folder) {
 }  // namespace
 
 TEST_CASE("EveryEntryPointIsOneOfHipsWithItsVersion") {
-    const auto toolchain = compile::find_toolchain({});
+    const auto toolchain = compile::find_toolchain({}, compile::Family::amdgpu);
     REQUIRE(toolchain);
     const auto original = toolchain->folder / "libamdhip64.so.7";
     if (!fs::exists(original)) {
@@ -93,7 +93,7 @@ TEST_CASE("EveryEntryPointIsOneOfHipsWithItsVersion") {
 }
 
 TEST_CASE("ErrorsHaveHipsNamesAndWords") {
-    const auto toolchain = compile::find_toolchain({});
+    const auto toolchain = compile::find_toolchain({}, compile::Family::amdgpu);
     REQUIRE(toolchain);
     const auto original = toolchain->folder / "libamdhip64.so.7";
     if (!fs::exists(original)) {

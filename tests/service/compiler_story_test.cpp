@@ -53,7 +53,7 @@ struct Variable {
 class Prefix {
   public:
     explicit Prefix(const fs::path& where) : prefix_(where) {
-        const auto found = kiln::compile::find_toolchain({});
+        const auto found = kiln::compile::find_toolchain({}, kiln::compile::Family::amdgpu);
         REQUIRE_MESSAGE(found, (found ? "" : found.error().message));
         const auto components = kiln::compile::identify(*found);
         REQUIRE_MESSAGE(components, (components ? "" : components.error().message));

@@ -89,7 +89,9 @@ class GatedCompiler final : public compile::Compiler {
         real_ = *std::move(made);
     }
 
-    Result<compile::CompilerIdentity> identity() override { return real_->identity(); }
+    Result<compile::CompilerIdentity> identity(std::string_view target) override {
+        return real_->identity(target);
+    }
     Result<compile::CompileResult> compile(const compile::CompileRequest& request) override {
         if (Result<void> entered = gate_->enter(request); !entered) {
             return fail(entered);

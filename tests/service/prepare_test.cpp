@@ -29,7 +29,7 @@ class CompilerDouble final : public kiln::compile::Compiler {
   public:
     explicit CompilerDouble(Refuses refuses) : refuses_(refuses) {}
 
-    kiln::Result<kiln::compile::CompilerIdentity> identity() override {
+    kiln::Result<kiln::compile::CompilerIdentity> identity(std::string_view) override {
         return kiln::compile::CompilerIdentity{R"({"components": []})"};
     }
     kiln::Result<kiln::compile::CompileResult> compile(

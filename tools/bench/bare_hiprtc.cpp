@@ -8,14 +8,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/compile/backend/hiprtc.hpp"
+#include "runtime/compile/backend/rtc.hpp"
 
 int main(int argc, char** argv) {
     if (argc != 3) {
         std::fprintf(stderr, "usage: bare_hiprtc LIBHIPRTC REQUESTS.json\n");
         return 2;
     }
-    const auto hiprtc = kiln::compile::backend::Hiprtc::open(argv[1]);
+    const auto hiprtc = kiln::compile::backend::Rtc::open(kiln::compile::Family::amdgpu, argv[1]);
     if (!hiprtc) {
         std::fprintf(stderr, "bare_hiprtc: %s\n", hiprtc.error().message.c_str());
         return 3;

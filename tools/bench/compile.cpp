@@ -59,12 +59,13 @@ void OneProcessOfBareHiprtc(benchmark::State& state) {
     const auto requests = scratch.path() / "requests.json";
     write_requests(specialisations, requests);
 
-    const auto toolchain = kiln::bench::value_or_exit(kiln::compile::find_toolchain({}));
+    const auto toolchain =
+        kiln::bench::value_or_exit(kiln::compile::find_toolchain({}, kiln::compile::Family::amdgpu));
     std::vector<std::string> words;
     if (!toolchain.loader.empty()) {
         words = {toolchain.loader.string(), "--library-path", toolchain.folder.string()};
     }
-    words.insert(words.end(), {KILN_BARE_HIPRTC, toolchain.hiprtc.string(), requests.string()});
+    words.insert(words.end(), {KILN_BARE_HIPRTC, toolchain.rtc.string(), requests.string()});
     for (auto _ : state) {
         if (run_and_wait(words) != 0) {
             state.SkipWithError("bare_hiprtc failed");

@@ -10,61 +10,136 @@
 #include "tools/kiln/diagnosis.hpp"
 
 namespace kiln::cli {
+namespace {
 
-void diagnose_compiler(const service::Settings& settings, Findings& findings) {
-    bool complete = true;
-    const auto report = [&](std::string what, const auto& result, std::string found, std::string expected,
-                            std::string advice) {
-        if (result) {
-            findings.push_back({Verdict::ok, std::move(what), std::move(found), "", ""});
+using compile::Family;
+
+// One way to words for each toolchain.
+struct FamilyWords {
+    const char* variable;
+    const char* expected;
+    const char* advice;
+    const char* example_target;  // what its compiler is tried with where KILN_TARGET is the other's
+};
+
+constexpr FamilyWords words_of(Family family) {
+    return family == Family::cuda
+               ? FamilyWords{"KILN_CUDA_PREFIX", "a CUDA run-time compiler (NVRTC), CUDA 12 or newer",
+                             "install a CUDA toolkit, or name its prefix with KILN_CUDA_PREFIX", "sm_90a"}
+               : FamilyWords{"KILN_ROCM_PREFIX", "a HIP run-time compiler, ROCm 7 or newer",
+                             "run tools/setup, or name a prefix with KILN_ROCM_PREFIX", "gfx950"};
+}
+
+bool is_set(const char* variable) {
+    const char* const value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
+}
+
+class CompilerDiagnosis {
+  public:
+    CompilerDiagnosis(const service::Settings& settings, Findings& findings)
+        : settings_(settings), findings_(findings) {}
+
+    void run() {
+        if (!diagnose_surroundings()) {
             return;
         }
-        complete = false;
-        // Where nothing is to be compiled, nothing that compiles needs to be there.
-        findings.push_back({settings.jit ? Verdict::wrong : Verdict::note, std::move(what),
-                            result.error().message, std::move(expected), std::move(advice),
-                            result.error().code});
-    };
-    const compile::CompilerConfig config{.worker = settings.worker, .toolchain_prefix = {}, .workers = 1};
-
-    const char* const named = std::getenv("TMPDIR");
-    auto scratch = compile::ScratchFolder::make();
-    if (!scratch && named != nullptr) {
-        scratch.error().message = fmt::format("TMPDIR is {}: {}", named, scratch.error().message);
-    }
-    report("temporary files", scratch, scratch ? scratch->path().parent_path().string() : "",
-           "a folder that can be written", "free some room there, or name another one with TMPDIR");
-    const auto worker = compile::find_worker(config);
-    report("worker", worker, worker ? worker->string() : "", "kiln-compile of this installation",
-           "correct or unset KILN_WORKER, or install kiln whole");
-    const char* const prefix = std::getenv("KILN_ROCM_PREFIX");
-    const auto toolchain = compile::find_toolchain(config);
-    report("toolchain", toolchain,
-           toolchain ? fmt::format("{}, {}", toolchain->origin, toolchain->folder.string()) : "",
-           "a HIP run-time compiler, ROCm 7 or newer",
-           prefix != nullptr && *prefix != '\0'
-               ? "correct or unset KILN_ROCM_PREFIX, or run tools/setup, which makes that prefix"
-               : "run tools/setup, or name a prefix with KILN_ROCM_PREFIX");
-    if (!complete) {
-        return;
-    }
-    const auto compiler = compile::Compiler::create(config);
-    if (!compiler) {
-        report("compiler", compiler, "", "one that can be used", "run tools/setup again");
-        return;
-    }
-    for (const auto& [what, where] : (*compiler)->findings()) {
-        if (what != "worker" && what != "toolchain") {
-            findings.push_back({Verdict::ok, what, where, "", ""});
+        const bool rocm = diagnose_toolchain(Family::amdgpu);
+        const bool cuda = diagnose_toolchain(Family::cuda);
+        if (!rocm && !cuda) {
+            return;
+        }
+        const auto compiler = compile::Compiler::create(config_);
+        if (!compiler) {
+            report("compiler", compiler, "", "one that can be used", "run tools/setup again", true);
+            return;
+        }
+        for (const auto& [what, where] : (*compiler)->findings()) {
+            if (what != "worker" && !what.ends_with(" toolchain")) {
+                findings_.push_back({Verdict::ok, what, where, "", ""});
+            }
+        }
+        for (const auto& [family, found] : {std::pair(Family::amdgpu, rocm), std::pair(Family::cuda, cuda)}) {
+            if (found) {
+                diagnose_compiles(**compiler, family);
+            }
         }
     }
-    const auto identity = (*compiler)->identity();
-    report("compiler identity", identity, identity ? identity->document : "",
-           "libraries that can be read and told apart", "run tools/setup again");
-    // A whole round trip, since a compiler that is there may still not know the target.
-    const auto& target = settings.target.text();
-    report("compiles for " + target, (*compiler)->probe(target), "yes", "a kernel of one line compiled",
-           "correct KILN_TARGET, or install a ROCm that knows it (tools/setup)");
+
+  private:
+    // True when `result` is no error. What nobody needs is a note where it is missing.
+    template <class T>
+    bool report(std::string what, const T& result, std::string found, std::string expected,
+                std::string advice, bool needed) {
+        if (result) {
+            findings_.push_back({Verdict::ok, std::move(what), std::move(found), "", ""});
+            return true;
+        }
+        // Where nothing is to be compiled, nothing that compiles needs to be there.
+        findings_.push_back({settings_.jit && needed ? Verdict::wrong : Verdict::note, std::move(what),
+                             result.error().message, std::move(expected), std::move(advice),
+                             result.error().code});
+        return false;
+    }
+
+    // KILN_TARGET's is needed, and one that somebody named.
+    [[nodiscard]] bool is_needed(Family family) const {
+        return compile::family_of(settings_.target.text()) == family || is_set(words_of(family).variable);
+    }
+
+    bool diagnose_surroundings() {
+        const char* const named = std::getenv("TMPDIR");
+        auto scratch = compile::ScratchFolder::make();
+        if (!scratch && named != nullptr) {
+            scratch.error().message = fmt::format("TMPDIR is {}: {}", named, scratch.error().message);
+        }
+        const bool has_scratch = report(
+            "temporary files", scratch, scratch ? scratch->path().parent_path().string() : "",
+            "a folder that can be written", "free some room there, or name another one with TMPDIR", true);
+        const auto worker = compile::find_worker(config_);
+        const bool has_worker =
+            report("worker", worker, worker ? worker->string() : "", "kiln-compile of this installation",
+                   "correct or unset KILN_WORKER, or install kiln whole", true);
+        return has_scratch && has_worker;
+    }
+
+    bool diagnose_toolchain(Family family) {
+        const FamilyWords words = words_of(family);
+        const auto toolchain = compile::find_toolchain(config_, family);
+        return report(fmt::format("{} toolchain", compile::toolchain_name(family)), toolchain,
+                      toolchain ? fmt::format("{}, {}", toolchain->origin, toolchain->folder.string()) : "",
+                      words.expected,
+                      is_set(words.variable)
+                          ? fmt::format("correct or unset {}, or {}", words.variable, words.advice)
+                          : words.advice,
+                      is_needed(family));
+    }
+
+    void diagnose_compiles(compile::Compiler& compiler, Family family) {
+        const std::string& wanted = settings_.target.text();
+        const std::string target =
+            compile::family_of(wanted) == family ? wanted : words_of(family).example_target;
+        const auto identity = compiler.identity(target);
+        report(fmt::format("{} identity", compile::toolchain_name(family)), identity,
+               identity ? identity->document : "", "libraries that can be read and told apart",
+               words_of(family).advice, is_needed(family));
+        // A whole round trip, since a compiler that is there may still not know the target.
+        report("compiles for " + target, compiler.probe(target), "yes", "a kernel of one line compiled",
+               fmt::format("correct KILN_TARGET, or install a {} that knows it",
+                           compile::toolchain_name(family)),
+               is_needed(family));
+    }
+
+    const service::Settings& settings_;
+    Findings& findings_;
+    const compile::CompilerConfig config_{
+        .worker = settings_.worker, .toolchain_prefix = {}, .cuda_prefix = {}, .workers = 1};
+};
+
+}  // namespace
+
+void diagnose_compiler(const service::Settings& settings, Findings& findings) {
+    CompilerDiagnosis(settings, findings).run();
 }
 
 }  // namespace kiln::cli

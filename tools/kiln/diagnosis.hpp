@@ -40,8 +40,9 @@ void diagnose_tables(const service::Settings& settings, Findings& findings);
 // entry of each is read: how many are refused or damaged, and the first of each kind.
 void diagnose_cache(const service::Settings& settings, Findings& findings);
 
-// Folder for temporary files, worker, toolchain, identity, and a kernel of one line. Where KILN_JIT is off,
-// what is missing is no more than a note.
+// Folder for temporary files, worker, and of each toolchain where it is, its identity, and a kernel of one
+// line. No more than a note is what is missing where KILN_JIT is off, and of the toolchain that KILN_TARGET
+// does not need and no variable names.
 void diagnose_compiler(const service::Settings& settings, Findings& findings);
 
 // Which HIP library this process is bound to and why, and its devices.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/digest.hpp"
+#include "runtime/compile/cuda_disassembly.hpp"
 #include "tools/kiln/cache_view.hpp"
 #include "tools/kiln/command.hpp"
 #include "tools/kiln/output.hpp"
@@ -29,8 +30,9 @@ struct Exhibit {
     std::string key_digest;
     std::string key_document;
     std::string metadata;
-    std::string listing;
-    std::string origin;  // "compiled", "cache"
+    Bytes code_object;
+    std::string listing;  // empty of a cubin
+    std::string origin;   // "compiled", "cache"
 };
 
 // The row's bucket for --m; without --m the only one.
@@ -90,6 +92,7 @@ operators::Answer<Exhibit> build_exhibit(service::Service& service, const ShowOp
     exhibit.key_digest = (*artifact)->key_digest;
     exhibit.key_document = (*artifact)->key_document;
     exhibit.metadata = (*artifact)->metadata.get();
+    exhibit.code_object = (*artifact)->code_object;
     exhibit.listing = (*artifact)->listing.get();
     exhibit.origin = service::to_text((*artifact)->source);
     return exhibit;
@@ -131,6 +134,7 @@ Result<Exhibit> find_exhibit(const CommonOptions& common, const std::string& pre
     exhibit.key_digest = stored->key.digest().hex();
     exhibit.key_document = stored->key.document();
     exhibit.metadata = std::move(stored->entry.metadata);
+    exhibit.code_object = std::move(stored->entry.code_object);
     exhibit.listing = std::move(stored->entry.listing);
     exhibit.origin = "cache";
     return exhibit;
@@ -160,7 +164,7 @@ Json to_json(const Exhibit& exhibit, const ShowOptions& options) {
         }
         document["source"] = files;
     }
-    if (all || options.isa) {
+    if (options.isa || (all && !exhibit.listing.empty())) {
         document["isa"] = exhibit.listing;
     }
     if (all || options.key) {
@@ -205,6 +209,14 @@ ExitCode show(const ShowOptions& options, const CommonOptions& common) {
         }
         exhibit = std::move(*built);
     }
+    if (exhibit.listing.empty() && (options.isa || common.json)) {
+        // NVRTC delivers none: a toolkit's disassembler is asked when somebody wants to see it.
+        auto listing = compile::disassemble_cubin(exhibit.code_object);
+        if (!listing && options.isa) {
+            return report(listing.error(), common);
+        }
+        exhibit.listing = std::move(listing).value_or("");
+    }
     if (common.json) {
         print_json(to_json(exhibit, options));
     } else {
@@ -222,11 +234,12 @@ void add_show(CLI::App& app, Invocation& invocation) {
     command->add_option("what", options->words, "OPERATOR key=value..., or the beginning of a key (kiln ls)")
         ->required();
     command->add_option("--m", options->m, "chooses the bucket; not needed where there is one");
-    command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
+    command->add_option("--target", options->target, "gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
     auto* parts = command->add_option_group("part");
     parts->add_flag("--source", options->source,
                     "the template, what it includes, and the generated constants.h");
-    parts->add_flag("--isa", options->isa, "the disassembly");
+    parts->add_flag("--isa", options->isa,
+                    "the disassembly; of a cubin by nvdisasm or cuobjdump, which a CUDA toolkit brings");
     parts->add_flag("--key", options->key, "the key document and its digest");
     parts->add_flag("--meta", options->meta, "registers, LDS, spills, arguments (the default)");
     parts->require_option(0, 1);

@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "runtime/compile/backend/disassembler.hpp"
-#include "runtime/compile/backend/hiprtc.hpp"
+#include "runtime/compile/backend/rtc.hpp"
 #include "runtime/compile/protocol.hpp"
 
 namespace kiln::compile::backend {
 
 struct BackendConfig {
-    std::filesystem::path hiprtc;  // libhiprtc.so.7
-    std::filesystem::path comgr;   // the libamd_comgr that belongs to it
+    Family family = Family::amdgpu;
+    std::filesystem::path rtc;  // libhiprtc.so.7, libnvrtc.so.13
+    // What it asks for by its bare name, and must get from beside it: libamd_comgr.so.3,
+    // libnvrtc-builtins.so.13.0.
+    std::filesystem::path companion;
     // Where comgr writes its temporary files; diagnostics that name them are given the request's names.
     std::filesystem::path temporary_folder;
     // What every compile is given besides its own options; must not change the code.
@@ -31,16 +34,18 @@ class Backend {
     [[nodiscard]] Result<void> load_compiler();
 
     // Replies of kind compiled and disassembled. compile_failed carries the compiler's log, bad_input a code
-    // object that is none; anything that is not about the request is environment.
+    // object that is none, worker_failed that the compiler ran out of memory; anything else that is not about
+    // the request is environment.
     [[nodiscard]] Result<Reply> compile(const CompileRequest& request);
     [[nodiscard]] Result<Reply> disassemble(ByteView code_object);
 
   private:
-    [[nodiscard]] Result<void> load_disassembler();
+    [[nodiscard]] Result<void> load_companion();
 
     const BackendConfig config_;
-    std::optional<Disassembler> disassembler_;
-    std::optional<Hiprtc> hiprtc_;
+    bool companion_loaded_ = false;
+    std::optional<Disassembler> disassembler_;  // none of NVRTC's: a cubin has no lines of code
+    std::optional<Rtc> rtc_;
 };
 
 }  // namespace kiln::compile::backend

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "runtime/compile/worker/crash.hpp"
@@ -23,7 +24,8 @@ namespace worker = kiln::compile::worker;
 
 constexpr int kExitUsage = 2;
 constexpr const char* kUsage =
-    "usage: kiln-compile --hiprtc LIBRARY --comgr LIBRARY --scratch FOLDER --host PID --memory-limit BYTES\n"
+    "usage: kiln-compile (--hiprtc LIBRARY --comgr LIBRARY | --nvrtc LIBRARY --builtins LIBRARY)\n"
+    "                    --scratch FOLDER --host PID --memory-limit BYTES\n"
     "\n"
     "Compile worker of kiln. Reads framed requests from standard input, writes framed replies to standard\n"
     "output, ends when standard input does. Not meant to be started by hand: kiln finds it beside libkiln\n"
@@ -31,6 +33,8 @@ constexpr const char* kUsage =
     "\n"
     "  --hiprtc        libhiprtc.so.7 or newer, by path\n"
     "  --comgr         the libamd_comgr that belongs to it, by path\n"
+    "  --nvrtc         libnvrtc.so.12 or newer, by path\n"
+    "  --builtins      the libnvrtc-builtins that belongs to it, by path\n"
     "  --scratch       an empty folder of this worker's own; removed at the end\n"
     "  --host          the process that starts this one: when it ends, so does this\n"
     "  --memory-limit  address space that this process may take; 0 for as much as there is\n";
@@ -43,8 +47,16 @@ bool parse_number(const char* text, Number& number) {
 }
 
 bool parse(int argc, char** argv, worker::ServeOptions& options) {
-    const std::map<std::string, std::filesystem::path*> paths{
-        {"--hiprtc", &options.hiprtc}, {"--comgr", &options.comgr}, {"--scratch", &options.scratch}};
+    using kiln::compile::Family;
+    struct LibraryOption {
+        Family family;
+        std::filesystem::path* path;
+    };
+    const std::map<std::string, LibraryOption> libraries{{"--hiprtc", {Family::amdgpu, &options.rtc}},
+                                                         {"--comgr", {Family::amdgpu, &options.companion}},
+                                                         {"--nvrtc", {Family::cuda, &options.rtc}},
+                                                         {"--builtins", {Family::cuda, &options.companion}}};
+    std::optional<Family> family;
     bool limit_given = false;
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 == argc) {
@@ -52,8 +64,14 @@ bool parse(int argc, char** argv, worker::ServeOptions& options) {
         }
         const std::string option = argv[i];
         const char* const value = argv[i + 1];
-        if (const auto path = paths.find(option); path != paths.end()) {
-            *path->second = value;
+        if (const auto library = libraries.find(option); library != libraries.end()) {
+            if (family.value_or(library->second.family) != library->second.family) {
+                return false;  // a pair of two toolchains
+            }
+            family = library->second.family;
+            *library->second.path = value;
+        } else if (option == "--scratch") {
+            options.scratch = value;
         } else if (option == "--host") {
             if (!parse_number(value, options.host)) {
                 return false;
@@ -64,7 +82,8 @@ bool parse(int argc, char** argv, worker::ServeOptions& options) {
             return false;
         }
     }
-    return !options.hiprtc.empty() && !options.comgr.empty() && !options.scratch.empty() &&
+    options.family = family.value_or(Family::amdgpu);
+    return !options.rtc.empty() && !options.companion.empty() && !options.scratch.empty() &&
            options.host > 0 && limit_given;
 }
 

@@ -81,8 +81,9 @@ UniqueFd watch_process(pid_t pid) {
 class Server {
   public:
     explicit Server(const ServeOptions& options)
-        : backend_({.hiprtc = options.hiprtc,
-                    .comgr = options.comgr,
+        : backend_({.family = options.family,
+                    .rtc = options.rtc,
+                    .companion = options.companion,
                     .temporary_folder = options.scratch,
                     .more_options = {}}) {}
 

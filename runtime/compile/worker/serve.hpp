@@ -8,12 +8,15 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "runtime/compile/target_family.hpp"
 
 namespace kiln::compile::worker {
 
 struct ServeOptions {
-    std::filesystem::path hiprtc;  // libhiprtc.so.7
-    std::filesystem::path comgr;   // libamd_comgr.so.3
+    // As backend::BackendConfig has them.
+    Family family = Family::amdgpu;
+    std::filesystem::path rtc;
+    std::filesystem::path companion;
     // The working folder and TMPDIR; nobody else's, emptied and removed at the end.
     std::filesystem::path scratch;
     pid_t host = -1;                 // the process that started this one and is served by it

@@ -16,6 +16,7 @@
 #include "runtime/compile/compiler.hpp"
 #include "runtime/compile/identity.hpp"
 #include "runtime/compile/toolchain.hpp"
+#include "runtime/sim/hip/image.hpp"
 
 namespace kiln::sim::hip {
 namespace {
@@ -69,7 +70,7 @@ class Source {
 
 // Of the toolchain that compiler() would find: a listing that is kept needs no worker.
 Result<std::string> Source::build_document() const {
-    auto toolchain = compile::find_toolchain(config());
+    auto toolchain = compile::find_toolchain(config(), compile::Family::amdgpu);
     if (!toolchain) {
         return fail(toolchain);
     }
@@ -125,7 +126,7 @@ Result<std::string> Source::listing_of(ByteView code_object) {
         return fail(worker);
     }
     // An environment that names another toolchain since the worker's was found must not get its listings.
-    const auto identity = (*worker)->identity();
+    const auto identity = (*worker)->identity(kDeviceTarget);
     const bool same = identity && identity->document == *build;
     auto listing = (*worker)->disassemble(code_object);
     if (listing && store_ != nullptr && same) {
