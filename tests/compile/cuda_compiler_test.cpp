@@ -194,7 +194,7 @@ TEST_CASE("CudaCompilesAreHeldByTheSameLimits") {
     auto compiler = make_compiler(small);
     const auto large = compile_badly(*compiler, heavy_request());
     CHECK(large.code == ErrorCode::worker_failed);
-    CHECK_MESSAGE(is_within(large.message, "group/kernel.sm_90a.cu: nvrtc ran out of memory: "),
+    CHECK_MESSAGE(is_within(large.message, "ran out of "),
                   large.message);
     compile_well(*compiler, cuda_request());
 }

@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "runtime/compile/code_object.hpp"
 #include "runtime/compile/compiler.hpp"
+#include "runtime/compile/target_family.hpp"
 
 namespace {
 
@@ -51,13 +52,26 @@ Result<void> add_headers(const fs::path& folder, std::vector<compile::Header>& h
     return {};
 }
 
+void describe_amdgpu(const compile::KernelInfo& kernel) {
+    fmt::print(
+        "{}: {} vgprs ({} accumulation), {} sgprs, {} + {} spills, {} bytes of LDS, {} of scratch, "
+        "kernargs of {} bytes\n",
+        kernel.name, kernel.vgprs, kernel.agprs, kernel.sgprs, kernel.vgpr_spills, kernel.sgpr_spills,
+        kernel.lds_bytes, kernel.scratch_bytes, kernel.kernarg_bytes);
+}
+
 void describe(const compile::CodeObject& object) {
+    const bool cubin = compile::family_of(object.target) == compile::Family::cuda;
     for (const auto& kernel : object.kernels) {
-        fmt::print(
-            "{}: {} vgprs ({} accumulation), {} sgprs, {} + {} spills, {} bytes of LDS, {} of scratch, "
-            "kernargs of {} bytes\n",
-            kernel.name, kernel.vgprs, kernel.agprs, kernel.sgprs, kernel.vgpr_spills, kernel.sgpr_spills,
-            kernel.lds_bytes, kernel.scratch_bytes, kernel.kernarg_bytes);
+        if (cubin) {
+            fmt::print(
+                "{}: {} registers, {} bytes of static shared memory, {} of stack, at most {} threads, clusters "
+                "of {}, arguments of {} bytes\n",
+                kernel.name, kernel.vgprs, kernel.lds_bytes, kernel.scratch_bytes, kernel.max_threads,
+                kernel.cluster, kernel.kernarg_bytes);
+        } else {
+            describe_amdgpu(kernel);
+        }
         for (const auto& argument : kernel.arguments) {
             fmt::print("  {:4} {:3} {} {}\n", argument.offset, argument.size, argument.value_kind,
                        argument.name);
@@ -138,7 +152,7 @@ int main(int argc, char** argv) {
         ->take_all();
     app.add_option("--option", arguments.options, "option for the compiler; again for each")->take_all();
     app.add_option("-o,--code-object", arguments.code_object, "where to write the code object");
-    app.add_option("--listing", arguments.listing, "where to write the listing");
+    app.add_option("--listing", arguments.listing, "where to write the listing; a cubin has none");
     app.add_option("--disassemble", arguments.disassemble, "code object to list instead of compiling")
         ->excludes(source);
     CLI11_PARSE(app, argc, argv);
