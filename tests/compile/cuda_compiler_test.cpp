@@ -194,8 +194,7 @@ TEST_CASE("CudaCompilesAreHeldByTheSameLimits") {
     auto compiler = make_compiler(small);
     const auto large = compile_badly(*compiler, heavy_request());
     CHECK(large.code == ErrorCode::worker_failed);
-    CHECK_MESSAGE(is_within(large.message, "ran out of "),
-                  large.message);
+    CHECK_MESSAGE(is_within(large.message, "ran out of "), large.message);
     compile_well(*compiler, cuda_request());
 }
 

@@ -58,7 +58,8 @@ struct Metadata {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Metadata, "kernel ABI: a cubin, which has no argument names, is held to offsets and sizes") {
+TEST_CASE_FIXTURE(Metadata,
+                  "kernel ABI: a cubin, which has no argument names, is held to offsets and sizes") {
     for (const std::string target : {"gfx950", "sm_90a"}) {
         CAPTURE(target);
         const CodeObject good = object_for(target);
@@ -86,9 +87,10 @@ TEST_CASE_FIXTURE(Metadata, "kernel ABI: a cubin, which has no argument names, i
     check_refused(nameless, "found no name at 0");
 }
 
-TEST_CASE_FIXTURE(Metadata, "metadata: a cubin's is in CUDA's words, and says nothing that it does not know") {
-    const auto cubin = nlohmann::json::parse(
-        service::describe_artifact(specialisation, object_for("sm_90a"), 0.25));
+TEST_CASE_FIXTURE(Metadata,
+                  "metadata: a cubin's is in CUDA's words, and says nothing that it does not know") {
+    const auto cubin =
+        nlohmann::json::parse(service::describe_artifact(specialisation, object_for("sm_90a"), 0.25));
     CHECK(cubin["registers"] == 40);
     CHECK(cubin["shared_bytes"] == 1024);
     CHECK(cubin["stack_bytes"] == 16);

@@ -65,7 +65,8 @@ void describe(const compile::CodeObject& object) {
     for (const auto& kernel : object.kernels) {
         if (cubin) {
             fmt::print(
-                "{}: {} registers, {} bytes of static shared memory, {} of stack, at most {} threads, clusters "
+                "{}: {} registers, {} bytes of static shared memory, {} of stack, at most {} threads, "
+                "clusters "
                 "of {}, arguments of {} bytes\n",
                 kernel.name, kernel.vgprs, kernel.lds_bytes, kernel.scratch_bytes, kernel.max_threads,
                 kernel.cluster, kernel.kernarg_bytes);
