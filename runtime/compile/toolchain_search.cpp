@@ -1,5 +1,6 @@
 #include "runtime/compile/toolchain_search.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -39,7 +40,8 @@ fs::path newest_version(const fs::path& folder, std::string_view stem, unsigned 
 }
 
 void ToolchainSearch::folder(const fs::path& folder, const char* origin) {
-    if (found_) {
+    const bool known = std::find(looked_in_.begin(), looked_in_.end(), folder.string()) != looked_in_.end();
+    if (found_ || known) {
         return;
     }
     looked_in_.push_back(folder.string());

@@ -150,7 +150,7 @@ std::vector<std::string> worker_environment(const std::filesystem::path& scratch
     return {
         "PATH=/usr/bin:/bin",        "LC_ALL=C", "HOME=" + scratch.string(), "TMPDIR=" + scratch.string(),
         "AMD_COMGR_CACHE=0",          // the cache is ours to keep,
-        "CUDA_CACHE_DISABLE=1",       // of NVRTC's code as well
+        "CUDA_CACHE_DISABLE=1",       // NVRTC's as well
         "CLANG_NO_DEFAULT_CONFIG=1",  // no clang.cfg of the machine's
     };
 }

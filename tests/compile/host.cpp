@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <clocale>
@@ -138,6 +139,10 @@ void compile_and_say(Compiler& compiler, const CompileRequest& wanted) {
     say("identity " + identity->document);
     say("code " + kiln::sha256(result->code_object).hex());
     say("listing " + kiln::sha256(result->listing).hex());
+    say_number("note driver",
+               std::count_if(result->loaded.begin(), result->loaded.end(), [](const auto& path) {
+                   return fs::path(path).filename().string().starts_with("libcuda.so");
+               }));
     for (const std::string& worker : workers()) {
         say_number("worker descriptors", static_cast<long long>(count_descriptors(worker)));
     }

@@ -320,6 +320,13 @@ TEST_CASE("CompilingInsideTheProcessWithNvrtcGivesTheBytesOfTheWorker") {
     CHECK(inside.lines("worker").empty());
     CHECK(result_of(inside) == result_of(ordinary));
 
+    // A driver that the loader would find stays out of it: cuInit is for the program to call, or never.
+    const test::TemporaryFolder driver;
+    fs::copy_file(KILN_PRELOADED_MALLOC, driver.path() / "libcuda.so.1");  // any library of that name
+    const Outcome beside_driver = run_host("in process, cuda", {"LD_LIBRARY_PATH=" + driver.path().string()});
+    CHECK_MESSAGE(beside_driver.note("driver") == 0, beside_driver.report);
+    CHECK(result_of(beside_driver) == result_of(ordinary));
+
     const Outcome steered = run_host("in process, cuda", {"NVRTC_APPEND_FLAGS=-DA"});
     CHECK_MESSAGE(steered.has("error 4 compile inside this process: expected no variable that steers the "
                               "compiler, found NVRTC_APPEND_FLAGS"),

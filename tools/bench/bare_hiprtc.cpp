@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: bare_hiprtc LIBHIPRTC REQUESTS.json\n");
         return 2;
     }
-    const auto hiprtc = kiln::compile::backend::Rtc::open(kiln::compile::Family::amdgpu, argv[1]);
+    auto hiprtc = kiln::compile::backend::Rtc::open(kiln::compile::Family::amdgpu, argv[1]);
     if (!hiprtc) {
         std::fprintf(stderr, "bare_hiprtc: %s\n", hiprtc.error().message.c_str());
         return 3;

@@ -65,7 +65,25 @@ std::string Rtc::log_of(RtcApi::Program program) const {
 }
 
 Result<Rtc::Compiled> Rtc::compile(const CompileRequest& request,
-                                   const std::vector<std::string>& more_options) const {
+                                   const std::vector<std::string>& more_options) {
+    if (names_.no_cache_option == nullptr) {
+        return compile_with(request, more_options);
+    }
+    std::vector<std::string> options = more_options;
+    options.emplace_back(names_.no_cache_option);
+    auto compiled = compile_with(request, options);
+    const bool refused = !compiled && compiled.error().code == ErrorCode::compile_failed &&
+                         compiled.error().message.find(
+                             fmt::format("unrecognized option {}", options.back())) != std::string::npos;
+    if (refused) {  // an older one, which has no cache
+        names_.no_cache_option = nullptr;
+        return compile_with(request, more_options);
+    }
+    return compiled;
+}
+
+Result<Rtc::Compiled> Rtc::compile_with(const CompileRequest& request,
+                                        const std::vector<std::string>& more_options) const {
     const auto refuse = [&](const char* step, int result) {
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("{}: {}{} failed: {} ({})", request.name, names_.prefix, step,

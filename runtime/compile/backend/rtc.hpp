@@ -29,14 +29,16 @@ class Rtc {
         std::string log;
         std::uint64_t nanoseconds = 0;
     };
-    // Adds the option that names the target, and `more_options`. compile_failed carries the log as the
-    // message, worker_failed that the compiler ran out of memory; anything else that is not about the
-    // source is environment.
+    // Adds the options that name the target and switch the compiler's own cache off, and `more_options`.
+    // compile_failed carries the log as the message, worker_failed that the compiler ran out of memory;
+    // anything else that is not about the source is environment.
     [[nodiscard]] Result<Compiled> compile(const CompileRequest& request,
-                                           const std::vector<std::string>& more_options = {}) const;
+                                           const std::vector<std::string>& more_options = {});
 
   private:
     Rtc(Family family, Library library) : names_(names_of(family)), library_(std::move(library)) {}
+    [[nodiscard]] Result<Compiled> compile_with(const CompileRequest& request,
+                                                const std::vector<std::string>& more_options) const;
     [[nodiscard]] std::string log_of(RtcApi::Program program) const;
 
     RtcNames names_;

@@ -36,11 +36,16 @@ struct RtcNames {
     const char* code_size;
     const char* code;
     const char* architecture_option;
+    // Switches the compiler's own cache off, which is ours to keep. NVRTC's (CUDA 13) is the driver's: it
+    // would load libcuda and call cuInit, in a process that has no business with a GPU. Null where there is
+    // none.
+    const char* no_cache_option;
 };
 
 [[nodiscard]] constexpr RtcNames names_of(Family family) {
-    return family == Family::cuda ? RtcNames{"nvrtc", "GetCUBINSize", "GetCUBIN", "--gpu-architecture="}
-                                  : RtcNames{"hiprtc", "GetCodeSize", "GetCode", "--offload-arch="};
+    return family == Family::cuda
+               ? RtcNames{"nvrtc", "GetCUBINSize", "GetCUBIN", "--gpu-architecture=", "-no-cache"}
+               : RtcNames{"hiprtc", "GetCodeSize", "GetCode", "--offload-arch=", nullptr};
 }
 
 }  // namespace kiln::compile::backend
