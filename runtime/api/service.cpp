@@ -34,6 +34,7 @@ kiln::service::Overrides to_overrides(const kiln_config& config) {
     overrides.disable = optional_text(config.disable);
     overrides.worker = optional_text(config.worker);
     overrides.hip_library = optional_text(config.hip_library);
+    overrides.cuda_library = optional_text(config.cuda_library);
     overrides.log = optional_text(config.log);
     overrides.workers = config.workers;
     overrides.compile_in_process = config.compile_in_process != 0;

@@ -18,17 +18,17 @@
 
 namespace kiln::device {
 
-using Stream = void*;    // hipStream_t; null is the default stream
-using Event = void*;     // hipEvent_t
-using Function = void*;  // hipFunction_t
+using Stream = void*;    // hipStream_t, CUstream; null is the default stream
+using Event = void*;     // hipEvent_t, CUevent
+using Function = void*;  // hipFunction_t, CUfunction
 
 struct Dim3 {
     std::uint32_t x = 1, y = 1, z = 1;
 };
 
 struct DeviceInfo {
-    std::string name;    // "AMD Instinct MI355X", "kiln gfx950 simulator"
-    std::string target;  // "gfx950:sramecc+:xnack-"
+    std::string name;    // "AMD Instinct MI355X", "NVIDIA H200", "kiln gfx950 simulator"
+    std::string target;  // "gfx950:sramecc+:xnack-", "sm_90a"
     int ordinal = 0;
     int num_compute_units = 0;
     std::size_t memory_bytes = 0;
@@ -57,7 +57,8 @@ struct ExecutionCounts {
 class Module {
   public:
     virtual ~Module() = default;
-    // The kernel of that name, forced in: no later launch loads anything. load_failed when there is none.
+    // The kernel of that name, forced in: no later launch loads anything. It may be launched with as much
+    // dynamic shared memory as the device has beside the kernel's static one. load_failed when there is none.
     [[nodiscard]] virtual Result<Function> function(const std::string& name) = 0;
 };
 
@@ -132,8 +133,8 @@ class Device {
     [[nodiscard]] virtual Result<ExecutionCounts> take_counts() = 0;
 };
 
-// How the driver is chosen. `sim` is the HIP adapter over the simulator's libamdhip64.
-enum class Driver { automatic, hip, sim };
+// How the driver is chosen, choose.hpp says. `sim` is the HIP adapter over the simulator's libamdhip64.
+enum class Driver { automatic, hip, cuda, sim };
 
 struct DriverConfig {
     Driver driver = Driver::automatic;
@@ -142,18 +143,22 @@ struct DriverConfig {
     // Where a simulated device finds the listings that it executes; empty members mean what the environment
     // says, as hip/sim_abi.h has it.
     std::filesystem::path sim_cache_folder = {}, sim_worker = {};
+    std::filesystem::path cuda_library = {};  // empty means: KILN_CUDA_LIBRARY, else as cuda/binding.hpp says
 };
 
-// Opens every device of the chosen driver. `automatic` prefers a real GPU whose driver answers, and falls
-// back to the simulator. environment when there is none, with what was tried and why each failed.
+// Opens every device of the chosen driver. `automatic` prefers a real GPU whose driver answers, AMD's before
+// NVIDIA's, and falls back to the simulator. environment when there is none, with what was tried and why each
+// failed.
 [[nodiscard]] Result<std::vector<std::shared_ptr<Device>>> open_devices(const DriverConfig& config);
 
 // For `kiln doctor`: binds as open_devices() does, and says how it went.
 struct DriverReport {
-    std::vector<std::string> held;  // every libamdhip64 that the process held before, look-alikes included
+    // Every libamdhip64 and libcuda that the process held before, look-alikes included.
+    std::vector<std::string> held;
     std::vector<std::string>
         steps;           // what was considered, and why it was not taken; last the failure, if any
     std::string chosen;  // the bound copy; empty when there is none
+    std::string family;  // whose it is: "HIP runtime", "CUDA driver"; the simulator's is the former
 };
 [[nodiscard]] DriverReport report_drivers(const DriverConfig& config);
 

@@ -36,11 +36,12 @@ constexpr Variable kVariables[] = {
     {"KILN_SHAPES_PATH", "", &Overrides::shapes_path, "tables or folders of tables over the shipped ones"},
     {"KILN_KERNEL_PATH", "", &Overrides::kernel_path, "folders of templates over the shipped ones"},
     {"KILN_TARGET", "gfx950", &Overrides::target, "target where no device is asked"},
-    {"KILN_DEVICE", "auto", &Overrides::device, "auto, sim or hip"},
+    {"KILN_DEVICE", "auto", &Overrides::device, "auto, hip, cuda or sim"},
     {"KILN_JIT", "on", &Overrides::jit, "on, or off: a miss is an error"},
     {"KILN_DISABLE", "", &Overrides::disable, "operators and templates to decline"},
     {"KILN_WORKER", "", &Overrides::worker, "path of kiln-compile"},
     {"KILN_HIP_LIBRARY", "", &Overrides::hip_library, "path of libamdhip64"},
+    {"KILN_CUDA_LIBRARY", "", &Overrides::cuda_library, "path of libcuda"},
     {"KILN_ROCM_PREFIX", "", nullptr, "private prefix that holds hipRTC"},
     {"KILN_CUDA_PREFIX", "", nullptr, "prefix of the CUDA toolkit that holds NVRTC"},
     {"KILN_TRUSTED_KEYS", "", nullptr, "keys that sign bundles"},
@@ -199,13 +200,14 @@ Result<void> interpret(Settings& settings) {
     }
     settings.target = *std::move(target);
 
-    const Result<std::size_t> driver = one_of(setting("KILN_DEVICE"), {"auto", "hip", "sim"});
+    const Result<std::size_t> driver = one_of(setting("KILN_DEVICE"), {"auto", "hip", "cuda", "sim"});
     if (!driver) {
         return tl::unexpected<Error>(driver.error());
     }
-    settings.driver.driver =
-        std::array{device::Driver::automatic, device::Driver::hip, device::Driver::sim}[*driver];
+    settings.driver.driver = std::array{device::Driver::automatic, device::Driver::hip, device::Driver::cuda,
+                                        device::Driver::sim}[*driver];
     settings.driver.hip_library = setting("KILN_HIP_LIBRARY").value;
+    settings.driver.cuda_library = setting("KILN_CUDA_LIBRARY").value;
     settings.driver.sim_cache_folder = settings.cache_dir;
 
     const Result<std::size_t> jit = one_of(setting("KILN_JIT"), {"on", "off"});

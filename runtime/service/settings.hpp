@@ -27,7 +27,7 @@ enum class Origin { preset, environment, configuration };
 // What the configuration says in place of the environment; nothing means: not said.
 struct Overrides {
     std::optional<std::string> cache_dir, cache_path, shapes_path, kernel_path, target, device, jit, disable,
-        worker, hip_library, log;
+        worker, hip_library, cuda_library, log;
     // Tables and folders of them, the strongest first, in place of every layer that there is, the shipped one
     // too.
     std::optional<std::vector<std::string>> tables;

@@ -106,7 +106,7 @@ TEST_CASE_FIXTURE(Doctor, "DoctorPrintsEverySettingWithItsOrigin") {
     CHECK(origins["KILN_JIT"] == "default");
     for (const char* variable :
          {"KILN_CACHE_PATH", "KILN_SHAPES_PATH", "KILN_KERNEL_PATH", "KILN_TARGET", "KILN_DISABLE",
-          "KILN_WORKER", "KILN_HIP_LIBRARY", "KILN_TRUSTED_KEYS", "KILN_LOG"}) {
+          "KILN_WORKER", "KILN_HIP_LIBRARY", "KILN_CUDA_LIBRARY", "KILN_TRUSTED_KEYS", "KILN_LOG"}) {
         CHECK_MESSAGE(origins.contains(variable), variable);
     }
     for (const char* what : {"shape tables", "cache", "temporary files", "worker", "ROCm toolchain",
@@ -363,15 +363,15 @@ TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAFolderForTemporaryFilesThatIsNotThere"
 TEST_CASE_FIXTURE(Doctor, "DoctorSaysWhichHipLibraryWasChosenAndWhyNotAnother") {
     set("KILN_DEVICE", "auto");
     const auto document = examine(0);
-    if (findings(document, "HIP library", "note").empty()) {
+    if (findings(document, "driver library", "note").empty()) {
         MESSAGE("skipped: this machine has an AMD GPU");
         return;
     }
-    CHECK(contains(findings(document, "HIP library", "note")[0]["found"], "/dev/kfd"));
-    expect(document, "HIP library", "ok", "libamdhip64.so.7");
+    CHECK(contains(findings(document, "driver library", "note")[0]["found"], "/dev/kfd"));
+    expect(document, "driver library", "ok", "libamdhip64.so.7");
 }
 
-TEST_CASE_FIXTURE(Doctor, "DoctorNamesTheCopyOfHipThatTheProcessHolds") {
+TEST_CASE_FIXTURE(Doctor, "DoctorNamesTheDriverThatTheProcessHolds") {
     // Preloaded, as a host of kiln may bring it; under a sanitizer that takes its runtime along.
     set("LD_PRELOAD", KILN_SIMULATOR);
     if (run_kiln({"--version"}, environment).exit_code != 0) {
@@ -380,16 +380,24 @@ TEST_CASE_FIXTURE(Doctor, "DoctorNamesTheCopyOfHipThatTheProcessHolds") {
     }
     set("KILN_DEVICE", "auto");
     const auto document = examine(0);
-    const auto notes = findings(document, "HIP library", "note");
+    const auto notes = findings(document, "driver library", "note");
     REQUIRE_FALSE(notes.empty());
     CHECK(contains(notes[0]["found"], KILN_SIMULATOR));
-    expect(document, "HIP library", "ok", KILN_SIMULATOR);
+    expect(document, "driver library", "ok", KILN_SIMULATOR);
 }
 
 TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAHipLibraryThatCanNotBeLoaded") {
     set("KILN_HIP_LIBRARY", (folder.path() / "libamdhip64.so.7").string());
     set("KILN_DEVICE", "hip");
     expect(examine(3), "devices", "wrong", (folder.path() / "libamdhip64.so.7").string());
+}
+
+TEST_CASE_FIXTURE(Doctor, "DoctorExplainsACudaLibraryThatCanNotBeLoaded") {
+    set("KILN_CUDA_LIBRARY", (folder.path() / "libcuda.so.1").string());
+    for (const char* device : {"cuda", "auto"}) {  // asked for by name: the simulator does not take its place
+        set("KILN_DEVICE", device);
+        expect(examine(3), "devices", "wrong", (folder.path() / "libcuda.so.1").string());
+    }
 }
 
 TEST_CASE_FIXTURE(Doctor, "DoctorSpeaksToPeopleToo") {

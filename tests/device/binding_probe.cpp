@@ -1,11 +1,11 @@
 // clang-format off
-// Says which libamdhip64 a process binds. Arguments, done in order:
+// Says which driver library a process binds. Arguments, done in order:
 //   open PATH      dlopen, as an engine that keeps its libraries to itself does
 //   global PATH    dlopen into the global scope, as if linked
 //   space PATH     dlopen into a link namespace of its own
 //   in FOLDER      chdir
 //   sim PATH       what DriverConfig::sim_library says from now on
-//   bind DRIVER    automatic, hip or sim; prints "DRIVER PATH DEVICES simulated|real" or "DRIVER error: MESSAGE"
+//   bind DRIVER    automatic, hip, cuda or sim; prints "DRIVER PATH DEVICES simulated|real" or "DRIVER error: MESSAGE"
 //   report DRIVER  prints what report_drivers says: "held: PATH", "step: TEXT", "chosen: PATH"
 //   keep DRIVER    opens its devices, as a service does, and keeps them
 //   load WHAT      loads a code object on the first device kept; prints "load: done" or "load: MESSAGE"
@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/device/choose.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/device/hip/binding.hpp"
 
 using namespace kiln;
 using namespace kiln::device;
@@ -27,14 +27,17 @@ using namespace kiln::device;
 namespace {
 
 Driver driver_of(const std::string& word) {
-    return word == "hip" ? Driver::hip : word == "sim" ? Driver::sim : Driver::automatic;
+    return word == "hip"    ? Driver::hip
+           : word == "cuda" ? Driver::cuda
+           : word == "sim"  ? Driver::sim
+                            : Driver::automatic;
 }
 
 void print_bound(const char* driver, const DriverConfig& config) {
-    const auto library = kiln::device::hip::bind(config);
+    const auto library = choose_driver(config);
     if (library) {
         std::printf("%s %s %d %s\n", driver, (*library)->path.c_str(), (*library)->num_devices,
-                    (*library)->api.simulated() ? "simulated" : "real");
+                    (*library)->simulated ? "simulated" : "real");
     } else {
         std::printf("%s error: %s\n", driver, library.error().message.c_str());
     }

@@ -288,3 +288,58 @@ TEST_CASE("AHipRtcWithoutAHipRuntimeLeavesTheSimulator") {
     }
     CHECK(probe(open + fmt::format("open {} bind hip", kDouble)) == real(kDouble));
 }
+
+TEST_CASE("CudasDriverIsBoundByTheSameRules") {
+    const Folder folder, other;
+    const auto as_cuda = [](const Folder& in, const char* name) {
+        fs::copy_file(KILN_TEST_FAULTY_CUDA, in.path / name);
+        return (in.path / name).string();
+    };
+    const auto bound = [](const char* driver, const std::string& path) {
+        return fmt::format("{} {} 2 real\n", driver, path);
+    };
+    const auto one = as_cuda(folder, "libcuda.so.1");
+    const auto two = as_cuda(other, "libcuda.so.580.95.05");
+    CHECK(probe("bind cuda", library_path(folder)) == bound("cuda", one));
+    CHECK(probe("bind cuda", "KILN_CUDA_LIBRARY=" + two) == bound("cuda", two));
+    CHECK(probe(fmt::format("open {} bind cuda", two)) == bound("cuda", two));
+    CHECK(probe(fmt::format("open {} open {} bind cuda", one, two), "KILN_CUDA_LIBRARY=" + two) ==
+          bound("cuda", two));
+    const auto both = probe(fmt::format("open {} open {} bind cuda", one, two));
+    CHECK(has(both, "cuda error: the process holds 2 copies of the CUDA driver"));
+    CHECK(has(both, "KILN_CUDA_LIBRARY says which one to use"));
+    const auto later = probe(fmt::format("open {} keep cuda open {} load x", one, two));
+    CHECK(has(later, "the process has loaded another copy of the CUDA driver"));
+    const auto none = probe("bind cuda", "KILN_CUDA_LIBRARY=/nonexistent/libcuda.so.1");
+    CHECK(has(none, "cuda error: /nonexistent/libcuda.so.1: cannot open"));
+    const auto hip = probe("bind cuda", fmt::format("KILN_CUDA_LIBRARY={}", kDouble));
+    CHECK(has(hip, "is no CUDA driver of version 11 or newer: it lacks cuInit"));
+    // The runtime is not the driver.
+    const auto runtime = as_cuda(other, "libcudart.so.13");
+    const auto beside = probe(fmt::format("open {} report cuda", runtime));
+    CHECK_FALSE(has(beside, "held: "));
+}
+
+TEST_CASE("AutomaticTakesHipBeforeCudaAndCudaBeforeTheSimulator") {
+    const Folder folder;
+    const auto cuda = (folder.path / "libcuda.so.1").string();
+    fs::copy_file(KILN_TEST_FAULTY_CUDA, cuda);
+    const auto bound = fmt::format("automatic {} 2 real\n", cuda);
+    CHECK(probe("bind automatic", "KILN_CUDA_LIBRARY=" + cuda) == bound);
+    CHECK(has(probe("bind automatic", "KILN_CUDA_LIBRARY=/nonexistent/libcuda.so.1"),
+              "automatic error: /nonexistent/libcuda.so.1: cannot open"));
+    // A HIP that is in the process comes first, unless a library of the other kind is named.
+    const auto held = fmt::format("open {} open {} bind automatic", kDouble, cuda);
+    CHECK(probe(held) == real(kDouble, "automatic"));
+    CHECK(probe(held, "KILN_CUDA_LIBRARY=" + cuda) == bound);
+    CHECK(probe(held, "KILN_DOUBLE_DEVICES=0") == bound);
+    if (!kGpuDriver) {
+        CHECK(probe(fmt::format("open {} bind automatic", cuda)) == bound);
+    }
+    // The toolkit's file to link against, which some find at run time.
+    const char* const stub = "/usr/local/cuda/lib64/stubs/libcuda.so";
+    if (fs::exists(stub)) {
+        CHECK(has(probe(fmt::format("open {} bind cuda", stub)), "reports no device: "));
+        CHECK(has(probe(fmt::format("open {} bind automatic", stub)), kSimulated));
+    }
+}

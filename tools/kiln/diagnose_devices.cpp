@@ -1,4 +1,4 @@
-// Of kiln doctor: the HIP library that this process is bound to, and its devices.
+// Of kiln doctor: the driver library that this process is bound to, and its devices.
 
 #include <fmt/format.h>
 
@@ -12,19 +12,21 @@ void diagnose_devices(const service::Settings& settings, Findings& findings) {
     const auto report = device::report_drivers(settings.driver);
     const auto devices = device::open_devices(settings.driver);
     for (const auto& held : report.held) {
-        findings.push_back(
-            {Verdict::note, "HIP library", fmt::format("{}: this process holds it already", held), "", ""});
+        findings.push_back({Verdict::note, "driver library",
+                            fmt::format("{}: this process holds it already", held), "", ""});
     }
     for (const auto& step : report.steps) {
-        findings.push_back({Verdict::note, "HIP library", step, "", ""});
+        findings.push_back({Verdict::note, "driver library", step, "", ""});
     }
     if (!report.chosen.empty()) {
-        findings.push_back({Verdict::ok, "HIP library", report.chosen, "", ""});
+        findings.push_back(
+            {Verdict::ok, "driver library", fmt::format("{}: {}", report.family, report.chosen), "", ""});
     }
     if (!devices) {
         findings.push_back({Verdict::wrong, "devices", devices.error().message,
-                            "a HIP library with a device, or the simulator of this installation",
-                            "correct or unset KILN_DEVICE and KILN_HIP_LIBRARY", devices.error().code});
+                            "a driver library with a device, or the simulator of this installation",
+                            "correct or unset KILN_DEVICE, KILN_HIP_LIBRARY and KILN_CUDA_LIBRARY",
+                            devices.error().code});
         return;
     }
     for (const auto& device : *devices) {

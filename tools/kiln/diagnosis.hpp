@@ -45,7 +45,7 @@ void diagnose_cache(const service::Settings& settings, Findings& findings);
 // does not need and no variable names.
 void diagnose_compiler(const service::Settings& settings, Findings& findings);
 
-// Which HIP library this process is bound to and why, and its devices.
+// Which driver library this process is bound to and why, and its devices.
 void diagnose_devices(const service::Settings& settings, Findings& findings);
 
 }  // namespace kiln::cli

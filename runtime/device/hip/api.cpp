@@ -1,25 +1,16 @@
 #include "runtime/device/hip/api.hpp"
 
-#include <dlfcn.h>
-
 #include <fmt/format.h>
+
+#include "runtime/device/driver/resolver.hpp"
 
 namespace kiln::device::hip {
 
 Result<Api> resolve(void* handle, const std::string& library) {
     Api api;
-    std::string missing;
-    const auto find = [&](auto& entry, const char* name) {
-        entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(dlsym(handle, name));
-        return entry != nullptr;
-    };
-    const auto require = [&](auto& entry, const char* name) {
-        if (!find(entry, name) && missing.empty()) {
-            missing = name;
-        }
-    };
-#define KILN_REQUIRE(name) require(api.name, #name)
-#define KILN_FIND(name) find(api.name, #name)
+    driver::Resolver resolver(handle);
+#define KILN_REQUIRE(name) resolver.require(api.name, #name)
+#define KILN_FIND(name) resolver.find(api.name, #name)
     KILN_REQUIRE(hipGetDeviceCount);
     KILN_REQUIRE(hipGetDevice);
     KILN_REQUIRE(hipSetDevice);
@@ -60,9 +51,10 @@ Result<Api> resolve(void* handle, const std::string& library) {
     KILN_FIND(kiln_sim_pop_places);
 #undef KILN_REQUIRE
 #undef KILN_FIND
-    if (!missing.empty()) {
+    if (!resolver.missing().empty()) {
         return fail(ErrorCode::environment, Stage::device,
-                    fmt::format("{} is no HIP runtime of version 6 or newer: it lacks {}", library, missing));
+                    fmt::format("{} is no HIP runtime of version 6 or newer: it lacks {}", library,
+                                resolver.missing()));
     }
     return api;
 }

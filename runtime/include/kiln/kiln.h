@@ -171,7 +171,8 @@ typedef struct kiln_config {
     const char* kernel_path;
     /* KILN_TARGET: the target of questions asked without a device; "gfx950". */
     const char* target;
-    /* KILN_DEVICE: "auto" (a real GPU, else the simulator), "hip" or "sim"; "auto". */
+    /* KILN_DEVICE: "auto" (a real GPU, AMD's before NVIDIA's, else the simulator), "hip", "cuda" or "sim";
+     * "auto". */
     const char* device;
     /* KILN_JIT: "on", or "off", which turns every would-be compile into an error; "on". */
     const char* jit;
@@ -194,9 +195,11 @@ typedef struct kiln_config {
     /* KILN_CACHE_LIMIT ("10GiB"): how large the user's store may grow before what was used least recently
      * goes; see `kiln doctor` for the default. */
     uint64_t cache_limit_bytes;
+    /* KILN_CUDA_LIBRARY: path of libcuda; the one in the process, else libcuda.so.1. */
+    const char* cuda_library;
 } kiln_config;
 #define KILN_CONFIG_INIT \
-    { sizeof(kiln_config), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0 }
+    { sizeof(kiln_config), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, NULL }
 
 /* Reads the configuration and the shape tables. Starts no process, binds no driver, compiles nothing.
  * `config` may be NULL: everything from the environment. A malformed value, or a table with a fault in it, is

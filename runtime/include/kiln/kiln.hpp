@@ -96,6 +96,7 @@ struct Config {
     bool compile_in_process = false;
     const char* cache_path = nullptr;
     std::uint64_t cache_limit_bytes = 0;
+    const char* cuda_library = nullptr;
 };
 
 // When the buckets of a plan are obtained and loaded; see kiln_prepare_mode.
@@ -274,6 +275,7 @@ class [[nodiscard]] Service {
         c.compile_in_process = config.compile_in_process ? 1 : 0;
         c.cache_path = config.cache_path;
         c.cache_limit_bytes = config.cache_limit_bytes;
+        c.cuda_library = config.cuda_library;
         kiln_service* handle = nullptr;
         kiln_error* error = nullptr;
         const kiln_status status = kiln_service_open(&c, &handle, &error);

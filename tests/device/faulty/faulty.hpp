@@ -1,4 +1,5 @@
-// The test's side of faulty_hip: its controls, and the state of the thread and of the driver to compare.
+// The test's side of faulty_hip and faulty_cuda: its controls, and the state of the thread and of the driver
+// to compare.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,13 +12,19 @@
 
 #include <fmt/format.h>
 
-#include "tests/device/faulty/faulty_hip.h"
+#include "tests/device/faulty/faulty.h"
 
 namespace kiln::test {
 
+#ifdef KILN_TEST_CUDA
+inline constexpr const char* kFaultyLibrary = KILN_TEST_FAULTY_CUDA;
+#else
+inline constexpr const char* kFaultyLibrary = KILN_TEST_FAULTY;
+#endif
+
 class Faulty {
   public:
-    Faulty() : library_(dlopen(KILN_TEST_FAULTY, RTLD_NOW | RTLD_LOCAL)) {
+    Faulty() : library_(dlopen(kFaultyLibrary, RTLD_NOW | RTLD_LOCAL)) {
         REQUIRE_MESSAGE(library_ != nullptr, dlerror());
     }
     template <class Function>
@@ -64,6 +71,47 @@ class Faulty {
 
 // Every entry point that kiln binds and that can fail.
 inline const std::vector<std::string>& entry_points() {
+#ifdef KILN_TEST_CUDA
+    static const std::vector<std::string> names = {"cuInit",
+                                                   "cuDeviceGetCount",
+                                                   "cuDeviceGet",
+                                                   "cuDeviceGetName",
+                                                   "cuDeviceGetAttribute",
+                                                   "cuDeviceTotalMem_v2",
+                                                   "cuDevicePrimaryCtxRetain",
+                                                   "cuCtxGetCurrent",
+                                                   "cuCtxSetCurrent",
+                                                   "cuCtxGetDevice",
+                                                   "cuModuleLoadData",
+                                                   "cuModuleUnload",
+                                                   "cuModuleGetFunction",
+                                                   "cuFuncGetAttribute",
+                                                   "cuFuncSetAttribute",
+                                                   "cuLaunchKernel",
+                                                   "cuGetErrorName",
+                                                   "cuGetErrorString",
+                                                   "cuFuncLoad",
+                                                   "cuThreadExchangeStreamCaptureMode",
+                                                   "cuMemAlloc_v2",
+                                                   "cuMemFree_v2",
+                                                   "cuMemcpyHtoDAsync_v2",
+                                                   "cuMemcpyDtoHAsync_v2",
+                                                   "cuMemsetD8Async",
+                                                   "cuStreamCreate",
+                                                   "cuStreamDestroy_v2",
+                                                   "cuStreamSynchronize",
+                                                   "cuStreamIsCapturing",
+                                                   "cuStreamBeginCapture_v2",
+                                                   "cuStreamEndCapture",
+                                                   "cuEventCreate",
+                                                   "cuEventDestroy_v2",
+                                                   "cuEventRecord",
+                                                   "cuEventElapsedTime",
+                                                   "cuGraphInstantiateWithFlags",
+                                                   "cuGraphLaunch",
+                                                   "cuGraphDestroy",
+                                                   "cuGraphExecDestroy"};
+#else
     static const std::vector<std::string> names = {"hipGetDeviceCount",
                                                    "hipGetDevice",
                                                    "hipSetDevice",
@@ -95,6 +143,7 @@ inline const std::vector<std::string>& entry_points() {
                                                    "hipGraphDestroy",
                                                    "hipGraphExecDestroy",
                                                    "kiln_sim_take_counts"};
+#endif
     return names;
 }
 

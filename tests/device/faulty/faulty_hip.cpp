@@ -1,97 +1,40 @@
-#include "tests/device/faulty/faulty_hip.h"
-
-#include <dlfcn.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <map>
-#include <mutex>
+// faulty.h as a libamdhip64.
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "runtime/device/hip/device_prop.hpp"
 #include "runtime/device/hip/sim_abi.h"
 #include "runtime/device/hip/types.hpp"
+#include "tests/device/faulty/faults.hpp"
 
 using namespace kiln::hip;
-
-#define KILN_FAULTY extern "C" __attribute__((visibility("default")))
+using namespace kiln::test::faults;
 
 namespace {
-
-struct Plan {
-    std::string entry;
-    int nth = 0;
-    int times = 0;
-    hipError_t error = hipSuccess;
-};
-
-std::mutex mutex;
-// Protected by mutex.
-Plan plan;
-std::map<std::string, int, std::less<>> calls;
-int injected = 0;
-bool fail_when_done = false;
-faulty_live live{};
 
 thread_local hipError_t last_injected = hipSuccess;  // not taken yet
 thread_local std::string message;                    // of the last call, if it was failed on purpose
 
-template <class Function>
-Function* real(const char* name) {
-    static void* const library = dlopen(KILN_TEST_LOOKALIKE, RTLD_NOW | RTLD_LOCAL);
-    void* const entry = library != nullptr ? dlsym(library, name) : nullptr;
-    if (entry == nullptr) {
-        std::fprintf(stderr, "faulty_hip: %s\n", dlerror());
-        std::abort();
-    }
-    return reinterpret_cast<Function*>(entry);
-}
-
-// What this call is to answer in place of the truth; hipSuccess where it is to be itself.
-hipError_t fault_of(std::string_view entry) {
-    const std::scoped_lock lock(mutex);
-    const int number = ++calls.try_emplace(std::string(entry), 0).first->second;
-    if (plan.entry != entry || number < plan.nth || (plan.times != 0 && number >= plan.nth + plan.times)) {
-        return hipSuccess;
-    }
-    ++injected;
-    return plan.error;
-}
-
-hipError_t answer(const char* entry, hipError_t error) {
-    last_injected = error;
+hipError_t answer(const char* entry, int error) {
+    last_injected = static_cast<hipError_t>(error);
     message = std::string("failed on purpose in ") + entry;
-    return error;
+    return last_injected;
 }
 
-// One call: `make` and `destroy` name what it makes or destroys when it succeeds.
-enum class Effect { none, destroys };
-template <class Call>
-hipError_t forward(const char* entry, Effect effect, int faulty_live::*object, int change, const Call& call) {
-    const hipError_t fault = fault_of(entry);
-    hipError_t error = hipSuccess;
-    if (fault == hipSuccess || effect == Effect::destroys || fail_when_done) {
-        error = call();
-        if (error == hipSuccess && object != nullptr) {
-            const std::scoped_lock lock(mutex);
-            live.*object += change;
-        }
+hipError_t answer(const char* entry, const Outcome& outcome) {
+    if (outcome.on_purpose) {
+        return answer(entry, outcome.error);
     }
-    if (fault == hipSuccess) {
-        message.clear();
-        return error;
-    }
-    return answer(entry, fault);
+    message.clear();
+    return static_cast<hipError_t>(outcome.error);
 }
 
 }  // namespace
 
-#define KILN_FORWARD_AS(name, effect, object, change, parameters, ...)                     \
-    KILN_FAULTY hipError_t name parameters {                                               \
-        static auto* const entry = real<hipError_t parameters>(#name);                     \
-        return forward(#name, effect, object, change, [&] { return entry(__VA_ARGS__); }); \
+#define KILN_FORWARD_AS(name, effect, object, change, parameters, ...)                                    \
+    KILN_FAULTY hipError_t name parameters {                                                              \
+        static auto* const entry = real<hipError_t parameters>(#name);                                    \
+        return answer(#name, forward(#name, effect, object, change, [&] { return entry(__VA_ARGS__); })); \
     }
 #define KILN_FORWARD(name, parameters, ...) \
     KILN_FORWARD_AS(name, Effect::none, nullptr, 0, parameters, __VA_ARGS__)
@@ -143,17 +86,16 @@ KILN_DESTROYS(hipGraphExecDestroy, executables, (hipGraphExec_t executable), exe
 KILN_FAULTY hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t* graph) {
     static auto* const entry = real<hipError_t(hipStream_t, hipGraph_t*)>("hipStreamEndCapture");
     static auto* const drop = real<hipError_t(hipGraph_t)>("hipGraphDestroy");
-    const hipError_t fault = fault_of("hipStreamEndCapture");
+    const int fault = fault_of("hipStreamEndCapture");
     const hipError_t error = entry(stream, graph);
-    if (fault != hipSuccess) {
+    if (fault != 0) {
         if (error == hipSuccess) {
             drop(*graph);
         }
         *graph = nullptr;
         return answer("hipStreamEndCapture", fault);
     }
-    const std::scoped_lock lock(mutex);
-    live.graphs += error == hipSuccess ? 1 : 0;
+    count(&faulty_live::graphs, error == hipSuccess ? 1 : 0);
     return error;
 }
 
@@ -167,19 +109,18 @@ KILN_FAULTY hipError_t hipGetLastError() {
 
 KILN_FAULTY const char* hipGetErrorName(hipError_t error) {
     static auto* const entry = real<const char*(hipError_t)>("hipGetErrorName");
-    return fault_of("hipGetErrorName") == hipSuccess ? entry(error) : nullptr;
+    return fault_of("hipGetErrorName") == 0 ? entry(error) : nullptr;
 }
 
 KILN_FAULTY const char* hipGetErrorString(hipError_t error) {
     static auto* const entry = real<const char*(hipError_t)>("hipGetErrorString");
-    return fault_of("hipGetErrorString") == hipSuccess ? entry(error) : nullptr;
+    return fault_of("hipGetErrorString") == 0 ? entry(error) : nullptr;
 }
 
 KILN_FAULTY int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {
     static auto* const entry = real<int(int, kiln_sim_counts*)>("kiln_sim_take_counts");
-    const hipError_t fault = fault_of("kiln_sim_take_counts");
-    return fault == hipSuccess ? entry(device, counts)
-                               : static_cast<int>(answer("kiln_sim_take_counts", fault));
+    const int fault = fault_of("kiln_sim_take_counts");
+    return fault == 0 ? entry(device, counts) : static_cast<int>(answer("kiln_sim_take_counts", fault));
 }
 
 KILN_FAULTY int kiln_sim_push_places(const kiln_sim_places* places) {
@@ -202,46 +143,9 @@ KILN_FAULTY const char* kiln_sim_last_message() {
     return message.empty() ? entry() : message.c_str();
 }
 
-KILN_FAULTY void faulty_arm(const char* entry, int nth, int times, int error) {
-    const std::scoped_lock lock(mutex);
-    plan = {entry != nullptr ? entry : "", nth, times, static_cast<hipError_t>(error)};
-    calls.clear();
-    injected = 0;
-}
-
-KILN_FAULTY void faulty_fail_when_done(int done) {
-    const std::scoped_lock lock(mutex);
-    fail_when_done = done != 0;
-}
-
-KILN_FAULTY int faulty_calls(const char* entry) {
-    const std::scoped_lock lock(mutex);
-    const auto found = calls.find(entry);
-    return found != calls.end() ? found->second : 0;
-}
-
-KILN_FAULTY int faulty_injected(void) {
-    const std::scoped_lock lock(mutex);
-    return injected;
-}
-
-KILN_FAULTY void faulty_count_live(faulty_live* counts) {
-    const std::scoped_lock lock(mutex);
-    *counts = live;
-}
-
 KILN_FAULTY int faulty_last_error(void) {
     static auto* const entry = real<int()>("hipPeekAtLastError");
     return last_injected != hipSuccess ? static_cast<int>(last_injected) : entry();
-}
-
-KILN_FAULTY int faulty_capture_mode(void) {
-    static auto* const entry = real<int(hipStreamCaptureMode*)>("hipThreadExchangeStreamCaptureMode");
-    hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
-    entry(&mode);
-    const int was = static_cast<int>(mode);
-    entry(&mode);
-    return was;
 }
 
 KILN_FAULTY int faulty_current_device(void) {

@@ -1,11 +1,12 @@
-/* A libamdhip64 that fails when a test says so, and otherwise is the look-alike: every call goes on to it.
- * Fails as HIP does: the call's value is the thread's last error until somebody takes it. What destroys
- * something has destroyed it when it answers with a failure; every other call has done nothing.
+/* A driver's library that fails when a test says so, and otherwise is the look-alike: every call goes on to
+ * it. faulty_hip fails as HIP does: the call's value is the thread's last error until somebody takes it.
+ * faulty_cuda is a libcuda over the same devices. What destroys something has destroyed it when it answers
+ * with a failure; every other call has done nothing.
  *
  * Not thread safe against being armed: one thread arms while no other calls.
  */
-#ifndef KILN_FAULTY_HIP_H
-#define KILN_FAULTY_HIP_H
+#ifndef KILN_FAULTY_H
+#define KILN_FAULTY_H
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,10 +31,14 @@ typedef struct faulty_live {
 } faulty_live;
 void faulty_count_live(faulty_live* live);
 
-/* The calling thread's state, asked without disturbing it. */
+/* The calling thread's state, asked without disturbing it. With CUDA there is no last error, and no current
+ * device (-1) where no context is current. */
 int faulty_last_error(void);
 int faulty_capture_mode(void);
 int faulty_current_device(void);
+
+/* The current device as if new, after a fault; of faulty_cuda alone: faulty_hip has hipDeviceReset. */
+int faulty_reset_device(void);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-#include "runtime/device/hip/copies.hpp"
+#include "runtime/device/driver/copies.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -9,17 +9,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace kiln::device::hip {
+namespace kiln::device::driver {
 namespace {
 
-constexpr std::string_view kStem = "libamdhip64";
+constexpr const char* kOfTheSimulator = "kiln_sim_take_counts";
 
 std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
 }
 
-bool is_hip_name(std::string_view name) {
-    return name.starts_with(kStem) && name.find(".so", kStem.size()) != std::string_view::npos;
+bool is_called(std::string_view stem, std::string_view name) {
+    return name.starts_with(stem) && name.find(".so") != std::string_view::npos;
 }
 
 std::string_view soname_of(const dl_phdr_info& info) {
@@ -46,18 +46,23 @@ std::string_view soname_of(const dl_phdr_info& info) {
 }
 
 // Of the caller's own namespace, which is all that the loader lists.
-std::vector<std::string> names_here() {
-    std::vector<std::string> names;
+std::vector<std::string> names_here(std::string_view stem) {
+    struct Walk {
+        std::string_view stem;
+        std::vector<std::string> names;
+    } walk{stem, {}};
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* out) {
+            auto& [wanted, names] = *static_cast<Walk*>(out);
             const std::string_view name = info->dlpi_name != nullptr ? info->dlpi_name : "";
-            if (!name.empty() && (is_hip_name(base_name(name)) || is_hip_name(soname_of(*info)))) {
-                static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+            if (!name.empty() &&
+                (is_called(wanted, base_name(name)) || is_called(wanted, soname_of(*info)))) {
+                names.emplace_back(name);
             }
             return 0;
         },
-        &names);
-    return names;
+        &walk);
+    return std::move(walk.names);
 }
 
 struct Foreign {
@@ -68,18 +73,19 @@ struct Foreign {
 // Of every link namespace, by the list that the loader keeps for debuggers; C libraries before 2.35 list only
 // the first. To guess at a namespace is no way: dlmopen() of one that is not there can leave the loader
 // locked.
-std::vector<Foreign> names_everywhere() {
+std::vector<Foreign> names_everywhere(std::string_view stem) {
     struct Walk {
+        std::string_view stem;
         r_debug_extended* debug;
         std::vector<Foreign> names;
-    } walk{static_cast<r_debug_extended*>(dlsym(RTLD_DEFAULT, "_r_debug")), {}};
+    } walk{stem, static_cast<r_debug_extended*>(dlsym(RTLD_DEFAULT, "_r_debug")), {}};
     dl_iterate_phdr(
         [](dl_phdr_info*, std::size_t, void* out) {  // the lists stand still meanwhile
-            auto& [debug, names] = *static_cast<Walk*>(out);
+            auto& [wanted, debug, names] = *static_cast<Walk*>(out);
             for (; debug != nullptr; debug = debug->base.r_version > 1 ? debug->r_next : nullptr) {
                 for (link_map* map = debug->base.r_map; map != nullptr; map = map->l_next) {
                     Lmid_t space = LM_ID_BASE;
-                    if (map->l_name != nullptr && is_hip_name(base_name(map->l_name)) &&
+                    if (map->l_name != nullptr && is_called(wanted, base_name(map->l_name)) &&
                         dlinfo(map, RTLD_DI_LMID, &space) == 0) {
                         names.push_back({space, map->l_name});
                     }
@@ -100,8 +106,7 @@ class Collector {
         LibraryHandle handle(opened, dlclose);
         const auto known = [&](const Copy& copy) { return copy.handle == handle; };
         if (std::ranges::none_of(copies_, known)) {
-            const bool simulated = dlsym(opened, "kiln_sim_take_counts") != nullptr;
-            copies_.push_back({file_of(opened), std::move(handle), simulated});
+            copies_.push_back({file_of(opened), std::move(handle), is_simulator(opened)});
         }
     }
     std::vector<Copy> take() { return std::move(copies_); }
@@ -111,31 +116,35 @@ class Collector {
 };
 
 bool in_global_scope(const Copy& copy) {
-    void* const symbol = dlsym(RTLD_DEFAULT, "kiln_sim_take_counts");
-    return symbol != nullptr && symbol == dlsym(copy.handle.get(), "kiln_sim_take_counts");
+    void* const symbol = dlsym(RTLD_DEFAULT, kOfTheSimulator);
+    return symbol != nullptr && symbol == dlsym(copy.handle.get(), kOfTheSimulator);
 }
 
 }  // namespace
+
+bool is_simulator(void* handle) {
+    return dlsym(handle, kOfTheSimulator) != nullptr;
+}
 
 std::string file_of(void* handle) {
     struct link_map* map = nullptr;
     return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr ? map->l_name : std::string();
 }
 
-std::vector<Copy> find_copies() {
+std::vector<Copy> find_copies(std::string_view stem) {
     Collector collector;
-    for (const auto& name : names_here()) {
+    for (const auto& name : names_here(stem)) {
         collector.add(dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD));
     }
-    for (const auto& [space, name] : names_everywhere()) {
+    for (const auto& [space, name] : names_everywhere(stem)) {
         collector.add(dlmopen(space, name.c_str(), RTLD_LAZY | RTLD_NOLOAD));
     }
     dlerror();  // what the questions left behind is not the program's
     return collector.take();
 }
 
-std::vector<Copy> hip_copies() {
-    auto copies = find_copies();
+std::vector<Copy> driver_copies(std::string_view stem) {
+    auto copies = find_copies(stem);
     std::erase_if(copies, [](const Copy& copy) { return copy.simulated && !in_global_scope(copy); });
     return copies;
 }
@@ -159,4 +168,4 @@ std::uint64_t num_libraries_loaded() {
     return loaded;
 }
 
-}  // namespace kiln::device::hip
+}  // namespace kiln::device::driver
