@@ -15,7 +15,7 @@ struct EmbeddedFile {
     std::string_view text;  // the whole file, byte for byte
 };
 
-// The templates and the headers that they share (*.hip, *.h), ascending by path.
+// The templates and the headers that they share (*.cu, *.hip, *.h), ascending by path.
 [[nodiscard]] std::span<const EmbeddedFile> kernel_files();
 
 // The shape tables and their JSON Schema (*.json), ascending by path.

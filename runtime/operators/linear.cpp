@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "runtime/operators/linear_derivation.hpp"
-#include "runtime/operators/linear_template.hpp"
+#include "runtime/operators/linear_derivation_gfx950.hpp"
+#include "runtime/operators/linear_derivation_sm_90a.hpp"
+#include "runtime/operators/linear_small_m.hpp"
 #include "runtime/operators/operator.hpp"
 
 namespace kiln::operators {
@@ -62,7 +63,7 @@ class Linear final : public Operator {
     std::string_view name() const override { return "linear"; }
     std::span<const Field> fields() const override { return kFields; }
     std::span<const Template* const> templates() const override {
-        static const Template* const templates[] = {&linear_small_m()};
+        static const Template* const templates[] = {&linear_small_m_gfx950(), &linear_small_m_sm_90a()};
         return templates;
     }
 
@@ -89,13 +90,16 @@ class Linear final : public Operator {
     }
 
     Result<std::vector<Bucket>> derive(const Problem& problem, const tables::Target& target) const override {
-        if (target.processor != "gfx950") {
-            return fail(ErrorCode::not_found, Stage::table,
-                        fmt::format("linear: expected a processor that constants are derived for, gfx950, "
-                                    "found {}",
-                                    target.text()));
+        if (target.processor == "gfx950") {
+            return derive_linear_small_m_gfx950(problem);
         }
-        return derive_linear_small_m(problem);
+        if (target.processor == "sm_90a") {
+            return derive_linear_small_m_sm_90a(problem);
+        }
+        return fail(ErrorCode::not_found, Stage::table,
+                    fmt::format("linear: expected a processor that constants are derived for, gfx950 or "
+                                "sm_90a, found {}",
+                                target.text()));
     }
 };
 

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/compile/target_family.hpp"
+
 namespace kiln::operators {
 
 namespace {
@@ -84,13 +86,21 @@ Error to_error(const Operator& op, const Complaint& complaint) {
 
 }  // namespace
 
-const Template* Operator::find_template(std::string_view id) const {
+const Template* Operator::find_template(std::string_view id, std::string_view processor) const {
+    const compile::Family family = compile::family_of(processor);
+    const Template* relative = nullptr;
     for (const Template* candidate : templates()) {
-        if (candidate->id() == id) {
+        if (candidate->id() != id) {
+            continue;
+        }
+        if (candidate->processor() == processor) {
             return candidate;
         }
+        if (relative == nullptr && family == compile::family_of(candidate->processor())) {
+            relative = candidate;
+        }
     }
-    return nullptr;
+    return relative;
 }
 
 std::span<const Operator* const> all_operators() {
@@ -107,9 +117,9 @@ const Operator* find_operator(std::string_view name) {
     return nullptr;
 }
 
-const Template* find_template(std::string_view id) {
+const Template* find_template(std::string_view id, std::string_view processor) {
     for (const Operator* op : all_operators()) {
-        if (const Template* found = op->find_template(id)) {
+        if (const Template* found = op->find_template(id, processor)) {
             return found;
         }
     }
@@ -215,10 +225,11 @@ std::vector<tables::RowFault> check_row(tables::Row& row) {
     }
     for (std::size_t i = 0; i < row.buckets.size(); ++i) {
         const std::string bucket = fmt::format("/buckets/{}", i);
-        const Template* source = op->find_template(row.buckets[i].template_id);
+        const std::string& id = row.buckets[i].template_id;
+        const Template* source = op->find_template(id, row.target.processor);
         if (source == nullptr) {
-            faults.push_back({bucket + "/template", fmt::format("a template of {}", op->name()),
-                              row.buckets[i].template_id});
+            faults.push_back({bucket + "/template",
+                              fmt::format("a template of {} for {}", op->name(), row.target.processor), id});
             continue;
         }
         for (tables::RowFault& fault : source->check(row.problem, row.buckets[i])) {

@@ -43,12 +43,14 @@ struct KernelArgument {
     std::uint32_t size = 0;
 };
 
-// A kernel template: what its constants must satisfy, and how what it compiles to is launched.
+// A kernel template on one processor: what its constants must satisfy there, and how what it compiles to is
+// launched. One id may have several, each with constants of its own.
 class Template {
   public:
     virtual ~Template() = default;
 
-    [[nodiscard]] virtual std::string_view id() const = 0;  // "linear/small_m"
+    [[nodiscard]] virtual std::string_view id() const = 0;         // "linear/small_m"
+    [[nodiscard]] virtual std::string_view processor() const = 0;  // "gfx950"
     [[nodiscard]] virtual std::span<const KernelArgument> kernargs() const = 0;
     [[nodiscard]] virtual std::uint32_t kernarg_bytes() const = 0;
 
@@ -94,14 +96,17 @@ class Operator {
     [[nodiscard]] virtual Result<std::vector<Bucket>> derive(const Problem& problem,
                                                              const tables::Target& target) const = 0;
 
-    [[nodiscard]] const Template* find_template(std::string_view id) const;
+    // The template's contract on the processor; on one that kiln has none for, that of another processor of
+    // the vendor: a source that a user writes for gfx942 takes the constants of gfx950's. Null when there is
+    // neither.
+    [[nodiscard]] const Template* find_template(std::string_view id, std::string_view processor) const;
 };
 
 [[nodiscard]] std::span<const Operator* const> all_operators();
 // Null when there is none of that name.
 [[nodiscard]] const Operator* find_operator(std::string_view name);
-// Over all operators; null when there is none of that id.
-[[nodiscard]] const Template* find_template(std::string_view id);
+// As Operator::find_template(), over all operators.
+[[nodiscard]] const Template* find_template(std::string_view id, std::string_view processor);
 
 // Fills in the defaults. bad_input names a field that is unknown, missing, or has a value of the wrong kind.
 [[nodiscard]] Result<Problem> complete(const Operator& op, Problem problem);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/digest.hpp"
+#include "runtime/compile/target_family.hpp"
 #include "runtime/operators/include_scan.hpp"
 
 namespace kiln::operators {
@@ -79,8 +80,12 @@ std::string request_document(const Specialisation& specialisation, const Templat
 
 }  // namespace
 
+std::string_view source_suffix(const tables::Target& target) {
+    return compile::family_of(target.processor) == compile::Family::cuda ? "cu" : "hip";
+}
+
 std::string template_path(std::string_view template_id, const tables::Target& target) {
-    return fmt::format("{}.{}.hip", template_id, target.processor);
+    return fmt::format("{}.{}.{}", template_id, target.processor, source_suffix(target));
 }
 
 std::string constants_header(const Template& source_template, const Problem& problem, const Bucket& bucket) {
@@ -127,10 +132,11 @@ Result<Specialisation> specialise(const Operator& op, const Problem& problem, co
                                   const tables::Target& target, const TemplateSource& source) {
     Specialisation result;
     result.op = &op;
-    result.source_template = op.find_template(bucket.template_id);
+    result.source_template = op.find_template(bucket.template_id, target.processor);
     if (result.source_template == nullptr) {
-        return fail(ErrorCode::not_found, Stage::table,
-                    fmt::format("{} is no template of {}", bucket.template_id, op.name()));
+        return fail(
+            ErrorCode::not_found, Stage::table,
+            fmt::format("{} has no template {} for {}", op.name(), bucket.template_id, target.processor));
     }
     result.problem = problem;
     result.bucket = bucket;

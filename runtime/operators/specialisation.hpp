@@ -43,8 +43,10 @@ struct Specialisation {
     std::string request_document;     // the request part of the key: JSON
 };
 
+// What the names of sources for a target end with: "hip", and "cu" for NVIDIA's processors.
+[[nodiscard]] std::string_view source_suffix(const tables::Target& target);
 // The file that a template has for a target: "linear/small_m" on gfx950:xnack- is
-// "linear/small_m.gfx950.hip".
+// "linear/small_m.gfx950.hip", on sm_90a "linear/small_m.sm_90a.cu".
 [[nodiscard]] std::string template_path(std::string_view template_id, const tables::Target& target);
 
 // The generated header that carries the constants to the template.

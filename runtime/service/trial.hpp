@@ -1,4 +1,12 @@
 // Runs one problem at one M on a device and compares with the reference: what `kiln verify` does per case.
+//
+// A case is launched several times, and all results must be the same bits:
+//  1. Into arrays that are exactly as large as M makes them, so that a checker of memory (the simulator,
+//     compute-sanitizer) sees an access beyond. The result is full of NaN before, so that what a launch
+//     leaves out shows. This one is compared with the reference, and counted on a device that counts.
+//  2. On a device that does not count, again and again for the time of the quickest.
+//  3. From a graph, on another stream, where the driver captures: rows of NaN follow those of the case, and
+//     the result lies between canaries that must live.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +26,8 @@ struct TrialResult {
     double error = 0;                    // in the operator's own measure
     double bound = 0;
     bool passed = false;
-    std::string remark;                             // "3 of 81920 differ, by one unit at most"
+    bool replayed = false;                          // 3. was done
+    std::string remark;                             // "3 of 81920 differ"; why it did not pass
     std::optional<device::ExecutionCounts> counts;  // on a device that counts
     std::optional<double> microseconds;             // on one that does not
 };

@@ -39,7 +39,7 @@ void check_equals_folder(std::span<const EmbeddedFile> files, const fs::path& fo
 
 TEST_CASE("TemplatesAndTheirHeadersAreCarriedByteForByte") {
     check_equals_folder(kiln::embedded::kernel_files(), fs::path(KILN_SOURCE_ROOT) / "kernel_src",
-                        {".hip", ".h"});
+                        {".cu", ".hip", ".h"});
     CHECK(kiln::embedded::find(kiln::embedded::kernel_files(), "linear/small_m.gfx950.hip") != nullptr);
 }
 

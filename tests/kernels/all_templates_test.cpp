@@ -69,7 +69,7 @@ void check_stream_is_not_interrupted(const Instructions& code, std::int64_t open
     FAIL("fewer weight loads than " << opening_loads);
 }
 
-void check_small_m(const Built& built) {
+void check_small_m_gfx950(const Built& built) {
     const compile::KernelInfo kernel = built.kernel();
     const Instructions code(built.result.listing);
     const std::int64_t tiles_n = built.constant("tiles_n");
@@ -106,18 +106,47 @@ void check_small_m(const Built& built) {
     check_stream_is_not_interrupted(code, 2 * tiles_n * built.constant("blocks_ahead"));
 }
 
+void check_small_m_sm_90a(const Built& built) {
+    // What a multiprocessor of sm_90a has for one block.
+    constexpr std::int64_t kBlockRegisters = 64 * 1024;
+    constexpr std::int64_t kSharedBytes = 227 * 1024;
+    const operators::Specialisation& wanted = built.specialisation;
+    const compile::KernelInfo kernel = built.kernel();
+    const device::LaunchShape shape = wanted.source_template->launch_shape(wanted.problem, wanted.bucket);
+
+    CHECK(kernel.scratch_bytes == 0);  // a stack, or registers that spill
+    CHECK(kernel.vgprs * shape.block.x <= kBlockRegisters);
+    CHECK(kernel.lds_bytes + shape.dynamic_lds_bytes <= kSharedBytes);
+    CHECK(kernel.max_threads == shape.block.x);
+    CHECK(shape.grid.x % static_cast<std::uint32_t>(built.constant("split_k")) == 0);
+    CHECK(kernel.arguments.size() == wanted.source_template->kernargs().size());
+}
+
 }  // namespace
 
 TEST_CASE(
-    "all templates: every shipped specialisation compiles within its budget of registers, LDS and "
-    "instructions") {
-    const std::vector<Built> all = build(shipped_specialisations());
+    "all templates: every shipped specialisation for gfx950 compiles within its budget of registers, LDS "
+    "and instructions") {
+    const std::vector<Built> all = build(shipped_specialisations("gfx950"));
     REQUIRE(all.size() >= 3);
     for (const Built& built : all) {
         CAPTURE(built.specialisation.kernel_name);
         CHECK(built.result.log.empty());  // no warnings
         REQUIRE(built.specialisation.bucket.template_id == "linear/small_m");
-        check_small_m(built);
+        check_small_m_gfx950(built);
+    }
+}
+
+TEST_CASE("all templates: every shipped specialisation for sm_90a compiles within its budget") {
+    const auto wanted = shipped_specialisations("sm_90a");
+    if (wanted.empty() || !can_build_for("sm_90a")) {
+        return;
+    }
+    for (const Built& built : build(wanted)) {
+        CAPTURE(built.specialisation.kernel_name);
+        CHECK(built.result.log.empty());  // no warnings
+        REQUIRE(built.specialisation.bucket.template_id == "linear/small_m");
+        check_small_m_sm_90a(built);
     }
 }
 
@@ -135,6 +164,6 @@ TEST_CASE("all templates: constants at the ends of their ranges compile within t
                                     {{"tiles_n", 5}, {"waves", 2}, {"lane_rows", 8}, {"blocks_ahead", 1}}));
     for (const Built& built : build(std::move(odd))) {
         CAPTURE(built.specialisation.kernel_name);
-        check_small_m(built);
+        check_small_m_gfx950(built);
     }
 }

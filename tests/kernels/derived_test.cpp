@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/operators/linear_derivation.hpp"
+#include "runtime/operators/linear_derivation_gfx950.hpp"
 #include "shipped.hpp"
 
 using namespace kiln;
@@ -24,7 +24,7 @@ void add(std::int64_t n, std::int64_t k, std::set<Kind>& seen,
          std::vector<operators::Specialisation>& wanted) {
     const auto problem = operators::complete(operators::linear(), {{"n", n}, {"k", k}});
     REQUIRE(problem);
-    const auto buckets = operators::derive_linear_small_m(*problem);
+    const auto buckets = operators::derive_linear_small_m_gfx950(*problem);
     if (!buckets) {
         return;
     }

@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "device.hpp"
 #include "runtime/formats/bf16.hpp"
 #include "runtime/formats/e4m3.hpp"
 #include "runtime/formats/quantise.hpp"
 #include "runtime/formats/weight_layout.hpp"
 #include "runtime/operators/linear_reference.hpp"
 #include "shipped.hpp"
-#include "simulator.hpp"
 
 using namespace kiln;
 using namespace kiln::kernels_test;
@@ -39,34 +41,102 @@ operators::LinearArrays padded(const operators::LinearArrays& arrays, std::int64
     return result;
 }
 
+struct Layout {
+    std::int64_t n, k, max_m;
+    tables::Constants constants;
+};
+
+tables::Constants gfx950(std::int64_t tiles_n, std::int64_t waves, std::int64_t lane_rows,
+                         std::int64_t blocks_ahead) {
+    return {{"tiles_n", tiles_n}, {"waves", waves}, {"lane_rows", lane_rows}, {"blocks_ahead", blocks_ahead}};
+}
+tables::Constants sm_90a(std::int64_t split_k, std::int64_t tiles_n, std::int64_t warp_tiles,
+                         std::int64_t warps_k, std::int64_t stages) {
+    return {{"split_k", split_k},
+            {"tiles_n", tiles_n},
+            {"warp_tiles", warp_tiles},
+            {"warps_k", warps_k},
+            {"stages", stages}};
+}
+
+std::vector<Layout> unusual_layouts(std::string_view processor) {
+    if (processor == "sm_90a") {
+        return {
+            // One warp that computes, one step, no cluster.
+            {16, 128, 1, sm_90a(1, 1, 1, 1, 1)},
+            // Work-groups that lie across two weight scales; an odd number of tiles; a ring that turns.
+            {240, 768, 5, sm_90a(2, 5, 1, 1, 2)},
+            // More work-groups in a cluster than halves of a tile: some own no columns.
+            {16, 1024, 8, sm_90a(8, 1, 1, 1, 1)},
+            {48, 1024, 9, sm_90a(4, 3, 3, 2, 1)},
+            // Warps side by side in both directions; two groups of tokens, the second not full.
+            {64, 2048, 12, sm_90a(2, 4, 2, 2, 3)},
+            // As many warps as there may be, all of them along K, then all along N.
+            {32, 2048, 24, sm_90a(1, 2, 2, 16, 1)},
+            {256, 512, 32, sm_90a(2, 16, 1, 1, 2)},
+            // As many tiles as there may be; most tokens.
+            {512, 256, 17, sm_90a(1, 32, 2, 1, 2)},
+            {32, 512, 64, sm_90a(1, 1, 1, 2, 2)},
+        };
+    }
+    return {
+        // One wave, no LDS.
+        {16, 128, 1, gfx950(1, 1, 4, 1)},
+        // Work-groups that lie across two weight scales; an odd number of tiles.
+        {240, 768, 5, gfx950(5, 2, 8, 1)},
+        // Three blocks ahead of six; four tokens.
+        {64, 1536, 4, gfx950(2, 2, 4, 3)},
+        // Scales of four blocks together, twice, through a ring.
+        {64, 2048, 3, gfx950(1, 2, 4, 4)},
+        // More fragments than waves; three tiles of M.
+        {256, 384, 48, gfx950(2, 3, 16, 1)},
+        // Four tiles of M; then eight tiles of N, and a bucket with fewer tokens than lane rows.
+        {32, 512, 64, gfx950(1, 4, 16, 1)},
+        {128, 512, 7, gfx950(8, 4, 8, 1)},
+    };
+}
+
+// Constants for n = k = 512, one for each way to quantise.
+std::vector<Layout> quantising_layouts(std::string_view processor) {
+    if (processor == "sm_90a") {
+        return {{512, 512, 4, sm_90a(1, 2, 1, 1, 4)},
+                {512, 512, 8, sm_90a(2, 4, 1, 1, 2)},
+                {512, 512, 32, sm_90a(4, 4, 2, 1, 1)}};
+    }
+    return {{512, 512, 4, gfx950(2, 2, 4, 2)},
+            {512, 512, 8, gfx950(2, 2, 8, 2)},
+            {512, 512, 32, gfx950(2, 2, 16, 2)}};
+}
+
+std::vector<Layout> small_layouts(std::string_view processor) {
+    if (processor == "sm_90a") {
+        return {{32, 256, 6, sm_90a(1, 1, 1, 2, 1)}, {32, 256, 6, sm_90a(2, 2, 1, 1, 1)}};
+    }
+    return {{32, 256, 6, gfx950(1, 2, 8, 1)}, {32, 256, 6, gfx950(1, 2, 16, 1)}};
+}
+
+std::string processor_of(const device::Device& device) {
+    return tables::parse_target(device.info().target)->processor;
+}
+
+std::vector<Built> build_all(const std::vector<Layout>& layouts, std::string_view processor) {
+    std::vector<operators::Specialisation> wanted;
+    for (const Layout& layout : layouts) {
+        wanted.push_back(specialise_linear(layout.n, layout.k, layout.max_m, layout.constants, processor));
+    }
+    return build(std::move(wanted));
+}
+
 }  // namespace
 
 TEST_CASE("results: every way to lay out the work gives the same numbers") {
-    struct Layout {
-        std::int64_t n, k, max_m;
-        tables::Constants constants;
-    };
-    const std::vector<Layout> layouts = {
-        // One wave, no LDS.
-        {16, 128, 1, {{"tiles_n", 1}, {"waves", 1}, {"lane_rows", 4}, {"blocks_ahead", 1}}},
-        // Work-groups that lie across two weight scales; an odd number of tiles.
-        {240, 768, 5, {{"tiles_n", 5}, {"waves", 2}, {"lane_rows", 8}, {"blocks_ahead", 1}}},
-        // Three blocks ahead of six; four tokens.
-        {64, 1536, 4, {{"tiles_n", 2}, {"waves", 2}, {"lane_rows", 4}, {"blocks_ahead", 3}}},
-        // Scales of four blocks together, twice, through a ring.
-        {64, 2048, 3, {{"tiles_n", 1}, {"waves", 2}, {"lane_rows", 4}, {"blocks_ahead", 4}}},
-        // More fragments than waves; three tiles of M.
-        {256, 384, 48, {{"tiles_n", 2}, {"waves", 3}, {"lane_rows", 16}, {"blocks_ahead", 1}}},
-        // Four tiles of M; then eight tiles of N, and a bucket with fewer tokens than lane rows.
-        {32, 512, 64, {{"tiles_n", 1}, {"waves", 4}, {"lane_rows", 16}, {"blocks_ahead", 1}}},
-        {128, 512, 7, {{"tiles_n", 8}, {"waves", 4}, {"lane_rows", 8}, {"blocks_ahead", 1}}},
-    };
-    const auto device = open_simulator();
-    std::vector<operators::Specialisation> wanted;
-    for (const Layout& layout : layouts) {
-        wanted.push_back(specialise_linear(layout.n, layout.k, layout.max_m, layout.constants));
+    const auto device = open_device();
+    if (device == nullptr) {
+        return;
     }
-    const std::vector<Built> all = build(std::move(wanted));
+    const std::string processor = processor_of(*device);
+    const std::vector<Layout> layouts = unusual_layouts(processor);
+    const std::vector<Built> all = build_all(layouts, processor);
     for (std::size_t i = 0; i < all.size(); ++i) {
         const Layout& layout = layouts[i];
         const std::uint64_t seed = 40 + i;
@@ -90,14 +160,13 @@ TEST_CASE("results: every way to lay out the work gives the same numbers") {
 
 TEST_CASE("results: one-hot weights and unit scales show the quantiser's bytes, bit for bit") {
     const std::int64_t n = 512, k = 512;
-    const auto device = open_simulator();
-    std::vector<operators::Specialisation> wanted;
-    for (const auto& [max_m, lane_rows] : {std::pair{4, 4}, std::pair{8, 8}, std::pair{32, 16}}) {
-        wanted.push_back(specialise_linear(
-            n, k, max_m, {{"tiles_n", 2}, {"waves", 2}, {"lane_rows", lane_rows}, {"blocks_ahead", 2}}));
+    const auto device = open_device();
+    if (device == nullptr) {
+        return;
     }
+    const std::string processor = processor_of(*device);
     constexpr std::uint8_t kOne = 0x38;
-    for (const Built& built : build(std::move(wanted))) {
+    for (const Built& built : build_all(quantising_layouts(processor), processor)) {
         const std::int64_t m = built.specialisation.bucket.max_m;
         const std::uint64_t seed = 60;
         CAPTURE(m);
@@ -134,18 +203,17 @@ TEST_CASE("results: one-hot weights and unit scales show the quantiser's bytes, 
 
 TEST_CASE("results: an infinity or a NaN makes a NaN of its own row, and of no other") {
     const std::int64_t m = 6, n = 32, k = 256;
-    const auto device = open_simulator();
-    std::vector<operators::Specialisation> wanted;
-    for (const std::int64_t lane_rows : {8, 16}) {
-        wanted.push_back(specialise_linear(
-            n, k, m, {{"tiles_n", 1}, {"waves", 2}, {"lane_rows", lane_rows}, {"blocks_ahead", 1}}));
+    const auto device = open_device();
+    if (device == nullptr) {
+        return;
     }
+    const std::string processor = processor_of(*device);
     auto arrays = operators::make_linear_case(m, n, k, 77);
     const auto reference = operators::linear_reference(arrays);
     arrays.x[static_cast<std::size_t>(1 * arrays.ldx + 200)] = kInfinity;
     arrays.x[static_cast<std::size_t>(4 * arrays.ldx + 3)] = kNan;
     const LoadedCase loaded(*device, arrays);
-    for (const Built& built : build(std::move(wanted))) {
+    for (const Built& built : build_all(small_layouts(processor), processor)) {
         const auto run = loaded.run(built, m);
         for (std::int64_t row = 0; row < m; ++row) {
             CAPTURE(row);

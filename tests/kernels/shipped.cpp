@@ -36,7 +36,7 @@ operators::Specialisation specialise(const tables::Row& row, const tables::Bucke
 
 }  // namespace
 
-std::vector<operators::Specialisation> shipped_specialisations() {
+std::vector<operators::Specialisation> shipped_specialisations(std::string_view processor) {
     const embedded::EmbeddedFile* schema =
         embedded::find(embedded::shape_files(), "schema/shape_table.schema.json");
     REQUIRE(schema != nullptr);
@@ -53,19 +53,21 @@ std::vector<operators::Specialisation> shipped_specialisations() {
     }
     std::vector<operators::Specialisation> all;
     for (const tables::Row* row : loaded.table.rows()) {
-        for (const tables::Bucket& bucket : row->buckets) {
-            all.push_back(specialise(*row, bucket));
+        if (row->target.processor == processor) {
+            for (const tables::Bucket& bucket : row->buckets) {
+                all.push_back(specialise(*row, bucket));
+            }
         }
     }
     return all;
 }
 
 operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std::int64_t max_m,
-                                            const tables::Constants& constants) {
+                                            const tables::Constants& constants, std::string_view processor) {
     tables::Row row;
     row.operator_name = "linear";
     row.problem = {{"n", n}, {"k", k}};
-    row.target = value_of(tables::parse_target("gfx950"));
+    row.target = value_of(tables::parse_target(processor));
     row.buckets = {{max_m, "linear/small_m", constants}};
     for (const tables::RowFault& fault : operators::check_row(row)) {
         FAIL_CHECK(fault.pointer << ": expected " << fault.expected << ", found " << fault.found);
@@ -78,6 +80,16 @@ compile::KernelInfo Built::kernel() const {
     REQUIRE(object.kernels.size() == 1);
     REQUIRE(object.kernels.front().name == specialisation.kernel_name);
     return object.kernels.front();
+}
+
+bool can_build_for(std::string_view processor) {
+    auto compiler = compile::Compiler::create({});
+    const Result<void> able = compiler ? (*compiler)->probe(std::string(processor)) : fail(compiler);
+    if (!able && able.error().code == ErrorCode::environment) {
+        MESSAGE("skipped: " << able.error().message);
+        return false;
+    }
+    return true;
 }
 
 std::vector<Built> build(std::vector<operators::Specialisation> specialisations) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -13,12 +14,17 @@
 
 namespace kiln::kernels_test {
 
-// Every bucket of every row of the shipped tables, in their order. Fails the test on a fault in a table.
-std::vector<operators::Specialisation> shipped_specialisations();
+// Every bucket of every row of the shipped tables for a processor, in their order. Fails the test on a fault
+// in a table.
+std::vector<operators::Specialisation> shipped_specialisations(std::string_view processor);
 
 // As if a row had asked for it: a shape that no table has.
 operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std::int64_t max_m,
-                                            const tables::Constants& constants);
+                                            const tables::Constants& constants,
+                                            std::string_view processor = "gfx950");
+
+// Whether this machine has a compiler for the processor; the reason is printed where it has none.
+bool can_build_for(std::string_view processor);
 
 struct Built {
     operators::Specialisation specialisation;

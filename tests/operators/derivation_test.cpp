@@ -1,6 +1,6 @@
 // The rule that makes constants for a problem that no one has tuned.
 
-#include "runtime/operators/linear_derivation.hpp"
+#include "runtime/operators/linear_derivation_gfx950.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ Problem problem(std::int64_t n, std::int64_t k) {
 using Choices = std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>>;
 
 Choices choices(std::int64_t n, std::int64_t k) {
-    const auto buckets = derive_linear_small_m(problem(n, k));
+    const auto buckets = derive_linear_small_m_gfx950(problem(n, k));
     REQUIRE_MESSAGE(buckets, buckets.error().message);
     REQUIRE(buckets->size() == 4);
     Choices result;
@@ -68,7 +68,7 @@ TEST_CASE("derivation: K is split for the most blocks in flight, by eight waves 
 TEST_CASE("derivation: constants that the compiler spills with are left out") {
     // 100 and 112 registers by the template's count, in two rounds: legal, and spilt.
     for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{17408, 4096}, {20480, 4096}}) {
-        const auto buckets = *derive_linear_small_m(problem(n, k));
+        const auto buckets = *derive_linear_small_m_gfx950(problem(n, k));
         CHECK(buckets.back().constants.find("tiles_n")->second == 4);
     }
 }
@@ -85,10 +85,10 @@ TEST_CASE("derivation: a wave's share of K must be one that can be unrolled") {
     CHECK(tiles_n(16 * 1280, 32 * 128) == 5);
     CHECK(tiles_n(16 * 1280, 10 * 11 * 128) == 4);
     // Primes: 29 blocks are too many for 32 tokens, 37 for any.
-    const auto ends_early = derive_linear_small_m(problem(48, 29 * 128));
+    const auto ends_early = derive_linear_small_m_gfx950(problem(48, 29 * 128));
     REQUIRE(ends_early);
     CHECK(ends_early->back().max_m == 16);
-    const auto none = derive_linear_small_m(problem(48, 37 * 128));
+    const auto none = derive_linear_small_m_gfx950(problem(48, 37 * 128));
     REQUIRE(!none);
     CHECK(none.error().code == kiln::ErrorCode::bad_input);
     CHECK(none.error().message.find("linear n=48 k=4736") != std::string::npos);

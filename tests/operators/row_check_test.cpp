@@ -139,7 +139,7 @@ TEST_CASE("dimensions whose product no integer holds are a fault like any too la
 TEST_CASE("a bucket's launch shape and kernel name follow from problem and constants") {
     Row row = good_row();
     REQUIRE(check_row(row).empty());
-    const Template* source = find_template("linear/small_m");
+    const Template* source = find_template("linear/small_m", "gfx950");
     REQUIRE(source != nullptr);
     const kiln::device::LaunchShape shape = source->launch_shape(row.problem, row.buckets[1]);
     CHECK(shape.grid.x == 160);

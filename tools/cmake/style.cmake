@@ -1,12 +1,12 @@
 # cmake -DMODE=fix|check|tidy [-DBUILD=<build folder>] -DTOOL=<clang-format or clang-tidy> -P style.cmake, from the source root
 #
-# Over every C, C++ and HIP source that is tracked, so that nothing generated and nothing private is looked at.
+# Over every C, C++, HIP and CUDA source that is tracked, so that nothing generated and nothing private is looked at.
 if(NOT TOOL)
   message(FATAL_ERROR "no clang-format / clang-tidy of version 14 was found when this folder was configured: tools/setup installs them")
 endif()
 set(patterns "*.cpp" "*.c")
 if(NOT MODE STREQUAL "tidy")
-  list(APPEND patterns "*.hpp" "*.h" "*.hip")
+  list(APPEND patterns "*.hpp" "*.h" "*.hip" "*.cu")
 endif()
 execute_process(COMMAND git ls-files -- ${patterns}
   OUTPUT_VARIABLE files OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

@@ -186,6 +186,7 @@ Json describe(const Case& one) {
         object["error"] = one.result->error;
         object["bound"] = one.result->bound;
         object["remark"] = one.result->remark;
+        object["replayed"] = one.result->replayed;
         if (one.result->counts) {
             object["counts"] = to_json(*one.result->counts);
         }
@@ -197,7 +198,7 @@ Json describe(const Case& one) {
 }
 
 void print_table(const std::vector<Case>& cases, bool simulated) {
-    std::vector<std::string> header = {"operator", "problem", "M", "from", "error", "bound", ""};
+    std::vector<std::string> header = {"operator", "problem", "M", "from", "error", "bound", "", "graph"};
     const auto cost_columns =
         simulated ? std::vector<std::string>{"instructions", "valu", "mfma", "read", "written"}
                   : std::vector<std::string>{"us"};
@@ -208,8 +209,9 @@ void print_table(const std::vector<Case>& cases, bool simulated) {
                                         operators::format_problem(*one.op, one.problem),
                                         one.m == 0 ? "all" : std::to_string(one.m), one.source};
         if (one.result) {
-            row.insert(row.end(), {fmt::format("{:.2g}", one.result->error),
-                                   fmt::format("{:g}", one.result->bound), one.passed() ? "ok" : "FAILED"});
+            row.insert(row.end(),
+                       {fmt::format("{:.2g}", one.result->error), fmt::format("{:g}", one.result->bound),
+                        one.passed() ? "ok" : "FAILED", one.result->replayed ? "replayed" : "none"});
             if (one.result->counts) {
                 const auto& counts = *one.result->counts;
                 row.insert(row.end(), {short_count(counts.instructions), short_count(counts.valu),
@@ -357,7 +359,7 @@ void add_verify(CLI::App& app, Invocation& invocation) {
                         "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
     command->add_option(
         "--m", options->m,
-        "values of M, ',' between; 1, the edges and the middle of every bucket when left out");
+        "values of M and ranges, \"1,8,16-32\"; 1, the edges and the middle of every bucket when left out");
     command->add_option("--target", options->target,
                         "only rows that serve this target; the device's when left out");
     command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();

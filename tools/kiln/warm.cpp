@@ -10,6 +10,7 @@
 
 #include "tools/kiln/command.hpp"
 #include "tools/kiln/output.hpp"
+#include "tools/kiln/warm_selection.hpp"
 #include "tools/kiln/words.hpp"
 
 namespace kiln::cli {
@@ -61,11 +62,6 @@ Result<unsigned> parse_jobs(const std::string& text) {
     return static_cast<unsigned>(std::min<std::int64_t>(*jobs, std::numeric_limits<std::uint16_t>::max()));
 }
 
-struct Selection {
-    std::vector<operators::Specialisation> wanted;
-    std::size_t switched_off = 0;  // left out
-};
-
 // KILN_TARGET asks as --target does, where somebody said it.
 std::string asked_target(const WarmOptions& options, const service::Settings& settings) {
     if (!options.target.empty()) {
@@ -73,50 +69,6 @@ std::string asked_target(const WarmOptions& options, const service::Settings& se
     }
     const auto setting = std::ranges::find(settings.listed, "KILN_TARGET", &service::Setting::variable);
     return setting->origin == service::Origin::preset ? std::string() : setting->value;
-}
-
-// A service declines the problem of a row of which KILN_DISABLE names the operator or any template.
-void leave_out_switched_off(Selection& selection, const std::vector<std::string>& disable) {
-    const auto is_off = [&](std::string_view name) {
-        return std::ranges::find(disable, name) != disable.end();
-    };
-    const auto row_of = [](const operators::Specialisation& one) {
-        return fmt::format("{} {} {}", one.op->name(), operators::format_problem(*one.op, one.problem),
-                           one.target.text());
-    };
-    std::set<std::string> rows;
-    for (const auto& one : selection.wanted) {
-        if (is_off(one.op->name()) || is_off(one.bucket.template_id)) {
-            rows.insert(row_of(one));
-        }
-    }
-    selection.switched_off =
-        std::erase_if(selection.wanted, [&](const auto& one) { return rows.contains(row_of(one)); });
-}
-
-// Specialisations that any of the filters selects, each once.
-Result<Selection> select(const service::Service& service, const std::vector<service::WarmFilter>& filters,
-                         const std::string& asked) {
-    Selection selection;
-    auto& selected = selection.wanted;
-    std::set<std::string> seen;
-    for (const auto& filter : filters) {
-        std::vector<Error> errors;
-        for (auto& specialisation : service.matching(filter, errors)) {
-            if (seen.insert(specialisation.request_document).second) {
-                selected.push_back(std::move(specialisation));
-            }
-        }
-        if (!errors.empty()) {
-            return tl::unexpected(errors.front());
-        }
-    }
-    if (selected.empty()) {
-        return fail(ErrorCode::not_found, Stage::table,
-                    fmt::format("no row of the shape tables is {}", asked));
-    }
-    leave_out_switched_off(selection, service.settings().disable);
-    return selection;
 }
 
 // How many are in no store now, not kept or evicted by others of this run: warming was in vain for them.
@@ -219,6 +171,7 @@ ExitCode compile_all(service::Service& service, const Selection& selection, unsi
                       {"skipped", summary.skipped},
                       {"lost", lost},
                       {"switched_off", selection.switched_off},
+                      {"without_compiler", selection.without_compiler},
                       {"seconds", summary.seconds}}},
                     {"interrupted", interrupted},
                     {"items", items}});
@@ -260,6 +213,7 @@ ExitCode look_only(service::Service& service, const Selection& selection, bool c
                       {"failed", 0},
                       {"missing", missing},
                       {"switched_off", selection.switched_off},
+                      {"without_compiler", selection.without_compiler},
                       {"seconds", 0}}},
                     {"dry_run", true},
                     {"items", items}});
@@ -291,13 +245,12 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     if (!filters) {
         return report(filters.error(), common);
     }
-    const auto selected = select(service, *filters, to_text(options.words, target));
+    const auto selected = select_to_warm(service, *filters, to_text(options.words, target));
     if (!selected) {
         return report(selected.error(), common);
     }
-    if (selected->switched_off > 0) {
-        print_diagnostic(fmt::format("{} specialisations are left out: KILN_DISABLE switches them off",
-                                     selected->switched_off));
+    for (const auto& remark : selected->remarks) {
+        print_diagnostic(remark);
     }
     if (options.dry_run || options.check) {
         return look_only(service, *selected, options.check, common);
@@ -326,6 +279,7 @@ void add_warm(CLI::App& app, Invocation& invocation) {
         "without\n"
         "one, entries of any.\n"
         "What KILN_DISABLE switches off is left out; where it leaves nothing, --check ends with 1.\n"
+        "Without --target, rows for processors that nothing here compiles for are left out too.\n"
         "Interrupted (Ctrl-C), it keeps what is compiled and says what it did; a second time ends it at "
         "once.\n"
         "Exit codes: 0 all is in the cache; 1 a compile failed, or --check found something missing;\n"

@@ -109,16 +109,50 @@ Result<std::int64_t> parse_number(std::string_view option, std::string_view text
     return number;
 }
 
+namespace {
+
+struct Range {
+    std::int64_t first = 0, last = 0;
+};
+
+// "8" or "8-16". What is more than a list is meant to hold is refused before it is made.
+Result<Range> parse_range(std::string_view option, std::string_view text, std::int64_t least) {
+    constexpr std::int64_t kMost = 4096;
+    const auto dash = text.find('-');
+    if (dash == std::string_view::npos || dash == 0) {
+        return parse_number(option, text, least).map([](std::int64_t number) {
+            return Range{number, number};
+        });
+    }
+    const auto first = parse_number(option, text.substr(0, dash), least);
+    if (!first) {
+        return tl::unexpected(first.error());
+    }
+    const auto last = parse_number(option, text.substr(dash + 1), *first);
+    if (!last) {
+        return tl::unexpected(last.error());
+    }
+    if (*last - *first >= kMost) {
+        return bad_words(
+            fmt::format("{}: expected at most {} numbers in a range, found \"{}\"", option, kMost, text));
+    }
+    return Range{*first, *last};
+}
+
+}  // namespace
+
 Result<std::vector<std::int64_t>> parse_numbers(std::string_view option, std::string_view text,
                                                 std::int64_t least) {
     std::set<std::int64_t> numbers;
     while (!text.empty()) {
         const auto comma = text.find(',');
-        const auto number = parse_number(option, text.substr(0, comma), least);
-        if (!number) {
-            return tl::unexpected(number.error());
+        const auto range = parse_range(option, text.substr(0, comma), least);
+        if (!range) {
+            return tl::unexpected(range.error());
         }
-        numbers.insert(*number);
+        for (std::int64_t number = range->first; number <= range->last; ++number) {
+            numbers.insert(number);
+        }
         if (comma == text.size() - 1) {
             return bad_words(fmt::format("{}: expected a number after the last comma, found none", option));
         }

@@ -43,7 +43,8 @@ struct Words {
 // parser takes.
 [[nodiscard]] Result<std::int64_t> parse_number(std::string_view option, std::string_view text,
                                                 std::int64_t least);
-// "1,8,32": such numbers, ascending, each once. Empty text gives none.
+// "1,8,16-32": such numbers and ranges of them, ascending, each once. Empty text gives none; more than 4096
+// in one range are bad_input.
 [[nodiscard]] Result<std::vector<std::int64_t>> parse_numbers(std::string_view option, std::string_view text,
                                                               std::int64_t least);
 

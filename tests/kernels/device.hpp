@@ -1,4 +1,4 @@
-// Runs a compiled linear/small_m on the simulator.
+// Runs a compiled linear/small_m on the simulator, or on the device that KILN_DEVICE names.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class LoadedCase {
     struct Run {
         std::vector<std::uint16_t> out;  // bf16 bits, [m, n]
         bool past_end_untouched = true;  // what lies behind the last row of `out`, up to the case's own m
-        device::ExecutionCounts counts;
+        device::ExecutionCounts counts;  // on a device that counts
     };
     // The first m rows.
     [[nodiscard]] Run run(const Built& built, std::int64_t m) const;
@@ -40,5 +40,8 @@ class LoadedCase {
 };
 
 std::shared_ptr<device::Device> open_simulator();
+// The first device of the driver that KILN_DEVICE names, the simulator where it names none. Null, with the
+// reason printed, where this machine has no such device.
+std::shared_ptr<device::Device> open_device();
 
 }  // namespace kiln::kernels_test

@@ -1,4 +1,4 @@
-#include "runtime/operators/linear_derivation.hpp"
+#include "runtime/operators/linear_derivation_gfx950.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/operators/linear_template.hpp"
+#include "runtime/operators/linear_small_m.hpp"
 
 namespace kiln::operators {
 
@@ -34,7 +34,7 @@ struct Choice {
 
     [[nodiscard]] Bucket bucket() const {
         return {max_m,
-                std::string(linear_small_m().id()),
+                std::string(linear_small_m_gfx950().id()),
                 {{"tiles_n", tiles_n},
                  {"waves", waves},
                  {"lane_rows", lane_rows},
@@ -63,7 +63,7 @@ bool fits(const Problem& problem, const Choice& choice, std::int64_t blocks) {
     return registers <= register_limit(wave_blocks / blocks_ahead, waves) &&
            wave_blocks * scale_rows <= kMostScales && wave_blocks * tiles_m <= kMostUnits &&
            (lds_kib == 0 || kLdsKib / lds_kib * waves >= kMaxWaves) &&
-           linear_small_m().check(problem, choice.bucket()).empty();
+           linear_small_m_gfx950().check(problem, choice.bucket()).empty();
 }
 
 // The best waves and blocks_ahead for the rest of the choice; nothing when none fits.
@@ -114,7 +114,7 @@ std::optional<Choice> choose(const Problem& problem, std::int64_t max_m) {
 
 }  // namespace
 
-Result<std::vector<Bucket>> derive_linear_small_m(const Problem& problem) {
+Result<std::vector<Bucket>> derive_linear_small_m_gfx950(const Problem& problem) {
     std::vector<Bucket> buckets;
     for (const std::int64_t max_m : kBucketEnds) {
         const std::optional<Choice> choice = choose(problem, max_m);
@@ -129,7 +129,7 @@ Result<std::vector<Bucket>> derive_linear_small_m(const Problem& problem) {
             fmt::format("{} {}: expected weights below 4 GiB, and a k / 128 that 1 to {} waves divide into "
                         "at most {} blocks each, found a problem that no constants of {} serve",
                         linear().name(), format_problem(linear(), problem), kMaxWaves, kMostScales,
-                        linear_small_m().id()));
+                        linear_small_m_gfx950().id()));
     }
     return buckets;
 }

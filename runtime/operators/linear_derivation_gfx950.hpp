@@ -1,8 +1,8 @@
-// Constants of linear/small_m for a problem that no one has tuned: a rule, not a measurement.
+// Constants of linear/small_m on gfx950 for a problem that no one has tuned: a rule, not a measurement.
 //
-// What it goes by are exact counts of executed wave-instructions on the simulator, in which a work-group of
-// gfx950 costs q + tiles_n * w: q for quantising the activations, which every work-group does for itself, and
-// w for one 16-column tile of weights. At K = 2048 with 8 waves, q is 874 at M = 1 and 2888 at M = 32, w is
+// What it goes by are exact counts of executed wave-instructions on the simulator, in which a work-group
+// costs q + tiles_n * w: q for quantising the activations, which every work-group does for itself, and w for
+// one 16-column tile of weights. At K = 2048 with 8 waves, q is 874 at M = 1 and 2888 at M = 32, w is
 // 198 and 278; the ratio q / w, 4 to 10, decides. The rule says nothing of time.
 //
 //  1. Buckets end at M = 4, 8, 16 and 32: there the fragment's rows, hence q, change. lane_rows is 4,
@@ -33,6 +33,6 @@ namespace kiln::operators {
 // Ascending by max_m, each accepted by the template's check(); they end where a bucket has no constants.
 // bad_input where the first has none: weights of 4 GiB and more, or a K that no number of waves splits into
 // parts that can be unrolled (37 * 128). Requires a problem that linear().judge() accepts.
-[[nodiscard]] Result<std::vector<Bucket>> derive_linear_small_m(const Problem& problem);
+[[nodiscard]] Result<std::vector<Bucket>> derive_linear_small_m_gfx950(const Problem& problem);
 
 }  // namespace kiln::operators

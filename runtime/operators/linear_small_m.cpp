@@ -1,0 +1,89 @@
+#include "runtime/operators/linear_small_m.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kiln::operators {
+
+namespace {
+
+constexpr std::int64_t kMaxWeightBytes = std::int64_t{1} << 32;
+
+constexpr KernelArgument kKernargs[] = {
+    {"x", offsetof(LinearKernargs, x), sizeof(LinearKernargs::x)},
+    {"w", offsetof(LinearKernargs, w), sizeof(LinearKernargs::w)},
+    {"w_scale", offsetof(LinearKernargs, w_scale), sizeof(LinearKernargs::w_scale)},
+    {"out", offsetof(LinearKernargs, out), sizeof(LinearKernargs::out)},
+    {"m", offsetof(LinearKernargs, m), sizeof(LinearKernargs::m)},
+    {"ldx", offsetof(LinearKernargs, ldx), sizeof(LinearKernargs::ldx)},
+};
+
+}  // namespace
+
+std::span<const KernelArgument> LinearSmallM::kernargs() const {
+    return kKernargs;
+}
+
+std::string LinearSmallM::kernel_name(const Problem& problem, const Bucket& bucket) const {
+    const auto [n, k] = dimensions(problem);
+    return fmt::format("kiln_linear_n{}_k{}_m{}", n, k, bucket.max_m);
+}
+
+std::vector<std::pair<std::string, std::int64_t>> LinearSmallM::constants(const Problem& problem,
+                                                                          const Bucket& bucket) const {
+    const auto [n, k] = dimensions(problem);
+    std::vector<std::pair<std::string, std::int64_t>> all{{"kN", n}, {"kK", k}, {"kMaxM", bucket.max_m}};
+    for (const ConstantName& name : constant_names()) {
+        all.emplace_back(name.header, constant(bucket, name.row));
+    }
+    return all;
+}
+
+bool LinearSmallM::Demands::operator()(bool holds, std::string pointer, std::string expected,
+                                       std::int64_t found) {
+    if (!holds) {
+        faults_.push_back({std::move(pointer), std::move(expected), fmt::format("{}", found)});
+    }
+    return holds;
+}
+
+std::vector<tables::RowFault> LinearSmallM::check(const Problem& problem, const Bucket& bucket) const {
+    std::vector<tables::RowFault> faults;
+    std::vector<std::string_view> known;
+    for (const ConstantName& name : constant_names()) {
+        known.push_back(name.row);
+        if (!bucket.constants.contains(name.row)) {
+            faults.push_back({"/constants", fmt::format("the constant {}", name.row), "none"});
+        }
+    }
+    for (const auto& [name, value] : bucket.constants) {
+        if (std::ranges::find(known, name) == known.end()) {
+            faults.push_back(
+                {"/constants/" + name,
+                 fmt::format("one of {}, which {} takes on {}", fmt::join(known, ", "), id(), processor()),
+                 name});
+        }
+    }
+    if (!faults.empty()) {
+        return faults;
+    }
+
+    // These keep everything that follows within 64 bits, so nothing more is said of a row that breaks one.
+    const LinearProblem dimensions = LinearSmallM::dimensions(problem);
+    const std::int64_t most_n = (kMaxWeightBytes - 1) / dimensions.k;
+    Demands require;
+    const bool weights_fit = require(
+        dimensions.n <= most_n, "/constants",
+        fmt::format("n at most {} where k = {}: weights are reached by 32-bit offsets", most_n, dimensions.k),
+        dimensions.n);
+    if (require(bucket.max_m <= max_rows(), "/max_m", fmt::format("at most {}", max_rows()), bucket.max_m) &&
+        weights_fit) {
+        check_constants(dimensions, bucket, require);
+    }
+    return require.take();
+}
+
+}  // namespace kiln::operators

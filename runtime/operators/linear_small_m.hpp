@@ -1,0 +1,69 @@
+// The template linear/small_m: which constants it takes on each processor, and how what it compiles to is
+// launched. The contracts are kernel_src/linear/README.md.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/operators/operator.hpp"
+
+namespace kiln::operators {
+
+[[nodiscard]] const Template& linear_small_m_gfx950();
+[[nodiscard]] const Template& linear_small_m_sm_90a();
+
+// What the processors have in common: the problem, the arguments, the name of the kernel, and that constants
+// are a fixed set of numbers. Constant, thread safe.
+class LinearSmallM : public Template {
+  public:
+    std::string_view id() const final { return "linear/small_m"; }
+    std::span<const KernelArgument> kernargs() const final;
+    std::uint32_t kernarg_bytes() const final { return sizeof(LinearKernargs); }
+
+    std::vector<tables::RowFault> check(const Problem& problem, const Bucket& bucket) const final;
+
+    std::string kernel_name(const Problem& problem, const Bucket& bucket) const final;
+    std::vector<std::pair<std::string, std::int64_t>> constants(const Problem& problem,
+                                                                const Bucket& bucket) const final;
+
+  protected:
+    static constexpr std::int64_t kTile = 16;    // rows and columns of a matrix tile
+    static constexpr std::int64_t kBlock = 128;  // k that share a scale
+
+    struct ConstantName {
+        std::string_view row;     // in a shape table
+        std::string_view header;  // in constants.h
+    };
+    // In the order in which constants.h lists them.
+    [[nodiscard]] virtual std::span<const ConstantName> constant_names() const = 0;
+    // The largest max_m of a bucket.
+    [[nodiscard]] virtual std::int64_t max_rows() const = 0;
+
+    // Collects what does not hold.
+    class Demands {
+      public:
+        // Returns `holds`.
+        bool operator()(bool holds, std::string pointer, std::string expected, std::int64_t found);
+        [[nodiscard]] std::vector<tables::RowFault> take() { return std::move(faults_); }
+
+      private:
+        std::vector<tables::RowFault> faults_;
+    };
+    // What the constants must satisfy on the processor. They are all there, no others are, the weights stay
+    // below 4 GiB and max_m at or below max_rows().
+    virtual void check_constants(const LinearProblem& problem, const Bucket& bucket,
+                                 Demands& require) const = 0;
+
+    [[nodiscard]] static std::int64_t constant(const Bucket& bucket, std::string_view name) {
+        return bucket.constants.find(name)->second;
+    }
+    [[nodiscard]] static LinearProblem dimensions(const Problem& problem) {
+        return std::get<LinearProblem>(linear().typed(problem));
+    }
+};
+
+}  // namespace kiln::operators

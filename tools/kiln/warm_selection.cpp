@@ -1,0 +1,110 @@
+#include "tools/kiln/warm_selection.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/compile/target_family.hpp"
+
+namespace kiln::cli {
+namespace {
+
+// A service declines the problem of a row of which KILN_DISABLE names the operator or any template.
+void leave_out_switched_off(Selection& selection, const std::vector<std::string>& disable) {
+    const auto is_off = [&](std::string_view name) {
+        return std::ranges::find(disable, name) != disable.end();
+    };
+    const auto row_of = [](const operators::Specialisation& one) {
+        return fmt::format("{} {} {}", one.op->name(), operators::format_problem(*one.op, one.problem),
+                           one.target.text());
+    };
+    std::set<std::string> rows;
+    for (const auto& one : selection.wanted) {
+        if (is_off(one.op->name()) || is_off(one.bucket.template_id)) {
+            rows.insert(row_of(one));
+        }
+    }
+    selection.switched_off =
+        std::erase_if(selection.wanted, [&](const auto& one) { return rows.contains(row_of(one)); });
+    if (selection.switched_off > 0) {
+        selection.remarks.push_back(fmt::format(
+            "{} specialisations are left out: KILN_DISABLE switches them off", selection.switched_off));
+    }
+}
+
+// Without a compiler for them, why; nothing where there is one, or where the cache holds any of them.
+std::optional<std::string> why_foreign(service::Service& service,
+                                       const std::vector<const operators::Specialisation*>& of_a_family) {
+    const auto key = service.builder().key(*of_a_family.front());
+    if (key || key.error().code != ErrorCode::environment ||
+        std::ranges::any_of(of_a_family, [&](const auto* one) {
+            const auto found = service.builder().find(*one);
+            return !found || found->has_value();
+        })) {
+        return std::nullopt;
+    }
+    return key.error().message;
+}
+
+void leave_out_foreign(Selection& selection, service::Service& service) {
+    std::map<compile::Family, std::vector<const operators::Specialisation*>> families;
+    for (const auto& one : selection.wanted) {
+        families[compile::family_of(one.target.processor)].push_back(&one);
+    }
+    std::set<compile::Family> foreign;
+    std::vector<std::string> remarks;
+    std::size_t left_out = 0;
+    for (const auto& [family, members] : families) {
+        if (const auto why = why_foreign(service, members)) {
+            const auto target = members.front()->target.text();
+            foreign.insert(family);
+            left_out += members.size();
+            remarks.push_back(fmt::format("{} specialisations are left out, which --target {} asks for: {}",
+                                          members.size(), target, *why));
+        }
+    }
+    if (foreign.empty() || foreign.size() == families.size()) {
+        return;
+    }
+    std::erase_if(selection.wanted, [&](const auto& one) {
+        return foreign.contains(compile::family_of(one.target.processor));
+    });
+    selection.without_compiler = left_out;
+    std::ranges::move(remarks, std::back_inserter(selection.remarks));
+}
+
+}  // namespace
+
+Result<Selection> select_to_warm(service::Service& service, const std::vector<service::WarmFilter>& filters,
+                                 const std::string& asked) {
+    Selection selection;
+    auto& selected = selection.wanted;
+    std::set<std::string> seen;
+    for (const auto& filter : filters) {
+        std::vector<Error> errors;
+        for (auto& specialisation : service.matching(filter, errors)) {
+            if (seen.insert(specialisation.request_document).second) {
+                selected.push_back(std::move(specialisation));
+            }
+        }
+        if (!errors.empty()) {
+            return tl::unexpected(errors.front());
+        }
+    }
+    if (selected.empty()) {
+        return fail(ErrorCode::not_found, Stage::table,
+                    fmt::format("no row of the shape tables is {}", asked));
+    }
+    leave_out_switched_off(selection, service.settings().disable);
+    if (std::ranges::none_of(filters, [](const auto& filter) { return filter.target.has_value(); })) {
+        leave_out_foreign(selection, service);
+    }
+    return selection;
+}
+
+}  // namespace kiln::cli
