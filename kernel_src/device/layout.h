@@ -1,7 +1,6 @@
 // Memory layouts of operands, as byte offsets.
 #pragma once
 
-#include "device/fragment.h"
 #include "device/macros.h"
 #include "device/types.h"
 
@@ -21,15 +20,6 @@ struct PreshuffledWeights {
     }
     KILN_DEVICE static constexpr u64 tile_offset(u32 tile, u32 row_bytes) {
         return static_cast<u64>(tile) * kTileRows * row_bytes;
-    }
-
-    // A wave that reads 16 bytes a lane at lane * 16 gets whole chunks of an Fp8Fragment, one after the
-    // other.
-    static constexpr int kChunkBytes = kWaveLanes * kPieceBytes;
-    static constexpr int kFragmentBytes = Fp8Fragment::kChunks * kChunkBytes;
-    KILN_DEVICE static constexpr u32 lane_offset(u32 lane) { return lane * kPieceBytes; }
-    KILN_DEVICE static constexpr u32 chunk_offset(u32 k_block, u32 chunk) {
-        return k_block * kFragmentBytes + chunk * kChunkBytes;
     }
 };
 

@@ -11,16 +11,19 @@
 // worked off is replaced by a load of a later one.
 
 #include "constants.h"
-#include "device/convert.h"
-#include "device/cross_lane.h"
-#include "device/fragment.h"
+#include "device/gfx950/convert.h"
+#include "device/gfx950/cross_lane.h"
+#include "device/gfx950/fragment.h"
+#include "device/gfx950/memory.h"
+#include "device/gfx950/mfma.h"
+#include "device/gfx950/quantise.h"
+#include "device/gfx950/reduce.h"
+#include "device/gfx950/unpack.h"
+#include "device/gfx950/vectors.h"
+#include "device/gfx950/weights.h"
 #include "device/layout.h"
-#include "device/memory.h"
-#include "device/mfma.h"
 #include "device/quantise.h"
-#include "device/reduce.h"
 #include "device/types.h"
-#include "device/unpack.h"
 
 namespace kiln {
 namespace {
@@ -108,20 +111,20 @@ struct WeightLoader {
 
     __device__ __forceinline__ WeightLoader(const u8* w, u32 first_tile, u32 lane, u32 wave)
         : buffer(w, static_cast<u32>(kN) * kK),
-          lane_offset(PreshuffledWeights::lane_offset(lane)),
+          lane_offset(WeightChunks::lane_offset(lane)),
           wave_offset(static_cast<u32>(PreshuffledWeights::tile_offset(first_tile, kK)) +
-                      PreshuffledWeights::chunk_offset(wave * kWaveBlocks, 0)) {}
+                      WeightChunks::chunk_offset(wave * kWaveBlocks, 0)) {}
 
     __device__ __forceinline__ void load(Block& block, int k_block) const {
 #pragma unroll
         for (int tile = 0; tile < kTilesN; ++tile) {
             const u32 offset = static_cast<u32>(PreshuffledWeights::tile_offset(tile, kK)) +
-                               PreshuffledWeights::chunk_offset(k_block, 0);
+                               WeightChunks::chunk_offset(k_block, 0);
             const u32 in_instruction = offset % Buffer::kInstructionReach;
             const u32 in_wave = wave_offset + (offset - in_instruction);
             const u32x4 low = buffer.load_streaming_16(lane_offset + in_instruction, in_wave);
             const u32x4 high = buffer.load_streaming_16(
-                lane_offset + in_instruction + PreshuffledWeights::kChunkBytes, in_wave);
+                lane_offset + in_instruction + WeightChunks::kChunkBytes, in_wave);
             block.w[tile] =
                 __builtin_bit_cast(i32x8, __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
         }

@@ -1,4 +1,4 @@
-#include "device/fragment.h"
+#include "device/gfx950/fragment.h"
 
 #include <doctest/doctest.h>
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "device/gfx950/weights.h"
+
 using namespace kiln::device;
 
 namespace {
@@ -44,8 +46,8 @@ TEST_CASE("preshuffled weights: 16 bytes a lane at lane * 16 are a chunk of an f
             for (unsigned lane = 0; lane < 64; ++lane) {
                 for (unsigned byte = 0; byte < 32; ++byte) {
                     const auto read = PreshuffledWeights::tile_offset(tile, row_bytes) +
-                                      PreshuffledWeights::chunk_offset(k_block, byte / 16) +
-                                      PreshuffledWeights::lane_offset(lane) + byte % 16;
+                                      WeightChunks::chunk_offset(k_block, byte / 16) +
+                                      WeightChunks::lane_offset(lane) + byte % 16;
                     const auto row =
                         16 * tile + static_cast<unsigned>(Fp8Fragment::row(static_cast<int>(lane)));
                     const auto k = 128 * k_block + static_cast<unsigned>(Fp8Fragment::k(

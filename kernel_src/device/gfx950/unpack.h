@@ -2,9 +2,10 @@
 // takes four.
 #pragma once
 
-#include "device/fragment.h"
+#include "device/gfx950/fragment.h"
+#include "device/gfx950/mfma.h"
+#include "device/gfx950/vectors.h"
 #include "device/macros.h"
-#include "device/mfma.h"
 #include "device/types.h"
 
 namespace kiln::device {

@@ -1,6 +1,7 @@
 // Sums over the waves of a work-group, through LDS.
 #pragma once
 
+#include "device/gfx950/vectors.h"
 #include "device/macros.h"
 #include "device/types.h"
 

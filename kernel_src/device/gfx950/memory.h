@@ -1,6 +1,7 @@
 // Global memory by buffers, whose end stops lanes that run past it.
 #pragma once
 
+#include "device/gfx950/vectors.h"
 #include "device/macros.h"
 #include "device/types.h"
 

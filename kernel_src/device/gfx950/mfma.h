@@ -1,6 +1,7 @@
 // One thin wrapper per matrix instruction.
 #pragma once
 
+#include "device/gfx950/vectors.h"
 #include "device/macros.h"
 #include "device/types.h"
 

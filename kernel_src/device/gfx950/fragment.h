@@ -2,6 +2,7 @@
 // loaders, epilogues and the host tests. A wave's lane is (quarter q = lane / 16, r = lane % 16).
 #pragma once
 
+#include "device/gfx950/vectors.h"
 #include "device/macros.h"
 #include "device/types.h"
 

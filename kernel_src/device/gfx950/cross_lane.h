@@ -1,6 +1,7 @@
 // Moves between lanes of a wave. A quarter is 16 consecutive lanes.
 #pragma once
 
+#include "device/gfx950/vectors.h"
 #include "device/macros.h"
 #include "device/types.h"
 
