@@ -350,6 +350,26 @@ TEST_CASE_FIXTURE(Doctor, "DoctorAsksForACudaToolchainWhereOneIsNamedOrTargeted"
     CHECK(findings(document, "compiles for gfx950", "ok").size() == 1);
 }
 
+TEST_CASE_FIXTURE(Doctor, "DoctorAsksForTheToolchainOfTheDevicesThatAreThere") {
+    set("KILN_DEVICE", "cuda");
+    set("KILN_CUDA_LIBRARY", KILN_CUDA_DOUBLE);
+    const auto none = (folder.path() / "none").string();
+    set("XDG_DATA_HOME", none);
+    RunOptions options;
+    options.unset = {"KILN_ROCM_PREFIX"};
+    const auto document = run_kiln({"doctor", "--json"}, environment, options).json();
+    expect(document, "device 0", "ok", "sm_90a");
+    CHECK_MESSAGE(findings(document, "ROCm toolchain", "wrong").empty(), "no device compiles with it");
+    const bool has_cuda = !findings(document, "CUDA toolchain", "ok").empty();
+    CHECK(findings(document, "compiles for sm_90a", "ok").size() == (has_cuda ? 1 : 0));
+    CHECK(findings(document, "CUDA toolchain", "wrong").size() == (has_cuda ? 0 : 1));
+    // Who sets a target means it.
+    set("KILN_TARGET", "gfx950");
+    const auto both = run_kiln({"doctor", "--json"}, environment, options).json();
+    CHECK(findings(both, "ROCm toolchain", "wrong").size() + findings(both, "ROCm toolchain", "ok").size() ==
+          1);
+}
+
 TEST_CASE_FIXTURE(Doctor, "DoctorExplainsAToolchainThatDoesNotKnowTheTarget") {
     set("KILN_TARGET", "gfx9f9");
     expect(examine(3), "compiles for gfx9f9", "wrong", "gfx9f9");

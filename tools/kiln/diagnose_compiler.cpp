@@ -1,5 +1,6 @@
 // Of kiln doctor: everything that a compile needs.
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ struct FamilyWords {
     const char* variable;
     const char* expected;
     const char* advice;
-    const char* example_target;  // what its compiler is tried with where KILN_TARGET is the other's
+    const char* example_target;  // what its compiler is tried with where nobody needs it
 };
 
 constexpr FamilyWords words_of(Family family) {
@@ -37,8 +38,9 @@ bool is_set(const char* variable) {
 
 class CompilerDiagnosis {
   public:
-    CompilerDiagnosis(const service::Settings& settings, Findings& findings)
-        : settings_(settings), findings_(findings) {}
+    CompilerDiagnosis(const service::Settings& settings, const std::vector<std::string>& device_targets,
+                      Findings& findings)
+        : settings_(settings), device_targets_(device_targets), findings_(findings) {}
 
     void run() {
         if (!diagnose_surroundings()) {
@@ -82,9 +84,27 @@ class CompilerDiagnosis {
         return false;
     }
 
-    // KILN_TARGET's is needed, and one that somebody named.
+    // One that there is something to compile for: KILN_TARGET where it is set, or where the devices, if there
+    // are any, are of its family; else a device's. Empty where there is none of the family.
+    [[nodiscard]] std::string wanted_target(Family family) const {
+        const auto device =
+            std::find_if(device_targets_.begin(), device_targets_.end(),
+                         [&](const std::string& target) { return compile::family_of(target) == family; });
+        const bool has_device = device != device_targets_.end();
+        const bool is_preset = std::any_of(
+            settings_.listed.begin(), settings_.listed.end(), [](const service::Setting& setting) {
+                return setting.variable == "KILN_TARGET" && setting.origin == service::Origin::preset;
+            });
+        const std::string& configured = settings_.target.text();
+        if (compile::family_of(configured) == family &&
+            (!is_preset || has_device || device_targets_.empty())) {
+            return configured;
+        }
+        return has_device ? *device : std::string();
+    }
+
     [[nodiscard]] bool is_needed(Family family) const {
-        return compile::family_of(settings_.target.text()) == family || is_set(words_of(family).variable);
+        return !wanted_target(family).empty() || is_set(words_of(family).variable);
     }
 
     bool diagnose_surroundings() {
@@ -116,9 +136,8 @@ class CompilerDiagnosis {
     }
 
     void diagnose_compiles(compile::Compiler& compiler, Family family) {
-        const std::string& wanted = settings_.target.text();
-        const std::string target =
-            compile::family_of(wanted) == family ? wanted : words_of(family).example_target;
+        const std::string wanted = wanted_target(family);
+        const std::string target = wanted.empty() ? words_of(family).example_target : wanted;
         const auto identity = compiler.identity(target);
         report(fmt::format("{} identity", compile::toolchain_name(family)), identity,
                identity ? identity->document : "", "libraries that can be read and told apart",
@@ -131,6 +150,7 @@ class CompilerDiagnosis {
     }
 
     const service::Settings& settings_;
+    const std::vector<std::string>& device_targets_;
     Findings& findings_;
     const compile::CompilerConfig config_{
         .worker = settings_.worker, .toolchain_prefix = {}, .cuda_prefix = {}, .workers = 1};
@@ -138,8 +158,9 @@ class CompilerDiagnosis {
 
 }  // namespace
 
-void diagnose_compiler(const service::Settings& settings, Findings& findings) {
-    CompilerDiagnosis(settings, findings).run();
+void diagnose_compiler(const service::Settings& settings, const std::vector<std::string>& device_targets,
+                       Findings& findings) {
+    CompilerDiagnosis(settings, device_targets, findings).run();
 }
 
 }  // namespace kiln::cli

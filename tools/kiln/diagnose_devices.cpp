@@ -8,7 +8,7 @@
 
 namespace kiln::cli {
 
-void diagnose_devices(const service::Settings& settings, Findings& findings) {
+std::vector<std::string> diagnose_devices(const service::Settings& settings, Findings& findings) {
     const auto report = device::report_drivers(settings.driver);
     const auto devices = device::open_devices(settings.driver);
     for (const auto& held : report.held) {
@@ -27,8 +27,9 @@ void diagnose_devices(const service::Settings& settings, Findings& findings) {
                             "a driver library with a device, or the simulator of this installation",
                             "correct or unset KILN_DEVICE, KILN_HIP_LIBRARY and KILN_CUDA_LIBRARY",
                             devices.error().code});
-        return;
+        return {};
     }
+    std::vector<std::string> targets;
     for (const auto& device : *devices) {
         const auto& info = device->info();
         findings.push_back(
@@ -36,7 +37,9 @@ void diagnose_devices(const service::Settings& settings, Findings& findings) {
              fmt::format("{}, {}, {} compute units, {}{}", info.name, info.target, info.num_compute_units,
                          short_bytes(info.memory_bytes), info.simulated ? ", simulated" : ""),
              "", ""});
+        targets.push_back(info.target);
     }
+    return targets;
 }
 
 }  // namespace kiln::cli

@@ -41,11 +41,13 @@ void diagnose_tables(const service::Settings& settings, Findings& findings);
 void diagnose_cache(const service::Settings& settings, Findings& findings);
 
 // Folder for temporary files, worker, and of each toolchain where it is, its identity, and a kernel of one
-// line. No more than a note is what is missing where KILN_JIT is off, and of the toolchain that KILN_TARGET
-// does not need and no variable names.
-void diagnose_compiler(const service::Settings& settings, Findings& findings);
+// line. No more than a note is what is missing where KILN_JIT is off, and of a toolchain that nobody needs:
+// neither the devices, by their targets, nor a KILN_TARGET that is set, nor the variable that names its
+// prefix.
+void diagnose_compiler(const service::Settings& settings, const std::vector<std::string>& device_targets,
+                       Findings& findings);
 
-// Which driver library this process is bound to and why, and its devices.
-void diagnose_devices(const service::Settings& settings, Findings& findings);
+// Which driver library this process is bound to and why, and its devices, whose targets come back.
+std::vector<std::string> diagnose_devices(const service::Settings& settings, Findings& findings);
 
 }  // namespace kiln::cli

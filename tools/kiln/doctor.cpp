@@ -2,6 +2,8 @@
 // origin.
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -64,8 +66,10 @@ ExitCode doctor(const CommonOptions& common) {
     log::set_level(settings->log_level);
     diagnose_tables(*settings, findings);
     diagnose_cache(*settings, findings);
-    diagnose_compiler(*settings, findings);
-    diagnose_devices(*settings, findings);
+    Findings of_devices;  // told last
+    const auto targets = diagnose_devices(*settings, of_devices);
+    diagnose_compiler(*settings, targets, findings);
+    std::move(of_devices.begin(), of_devices.end(), std::back_inserter(findings));
 
     auto code = ExitCode::ok;
     for (const auto& finding : findings) {
