@@ -1,5 +1,5 @@
-// Our declarations against the header. What is wrong does not compile; what only a running program can compare
-// is a test case at the end.
+// Our declarations against the header. What is wrong does not compile; what only a running program can
+// compare is a test case at the end.
 
 #include <type_traits>
 
@@ -16,11 +16,10 @@ extern "C" decltype(cuEventElapsedTime_v2) cuEventElapsedTime;
 
 namespace {
 
-#define KILN_BOUND(name)                                                                                  \
-    static_assert(                                                                                        \
-        kiln::test::SameSignature<std::remove_pointer_t<decltype(kiln::device::cuda::Api::name)>,         \
-                                  decltype(::name)>::value,                                               \
-        "runtime/device/cuda/api.hpp: " #name);
+#define KILN_BOUND(name)                                                                                    \
+    static_assert(kiln::test::SameSignature<std::remove_pointer_t<decltype(kiln::device::cuda::Api::name)>, \
+                                            decltype(::name)>::value,                                       \
+                  "runtime/device/cuda/api.hpp: " #name);
 #include "bound.inc"
 
 #define KILN_ENUMERATOR(name)                                                                 \
@@ -34,6 +33,7 @@ namespace {
 TEST_CASE("LaunchKeysAreCudas") {
     CHECK(kiln::cuda::kLaunchParamBufferPointer ==
           reinterpret_cast<std::uintptr_t>(CU_LAUNCH_PARAM_BUFFER_POINTER));
-    CHECK(kiln::cuda::kLaunchParamBufferSize == reinterpret_cast<std::uintptr_t>(CU_LAUNCH_PARAM_BUFFER_SIZE));
+    CHECK(kiln::cuda::kLaunchParamBufferSize ==
+          reinterpret_cast<std::uintptr_t>(CU_LAUNCH_PARAM_BUFFER_SIZE));
     CHECK(kiln::cuda::kLaunchParamEnd == reinterpret_cast<std::uintptr_t>(CU_LAUNCH_PARAM_END));
 }
