@@ -123,8 +123,8 @@ struct WeightLoader {
             const u32 in_instruction = offset % Buffer::kInstructionReach;
             const u32 in_wave = wave_offset + (offset - in_instruction);
             const u32x4 low = buffer.load_streaming_16(lane_offset + in_instruction, in_wave);
-            const u32x4 high = buffer.load_streaming_16(
-                lane_offset + in_instruction + WeightChunks::kChunkBytes, in_wave);
+            const u32x4 high =
+                buffer.load_streaming_16(lane_offset + in_instruction + WeightChunks::kChunkBytes, in_wave);
             block.w[tile] =
                 __builtin_bit_cast(i32x8, __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
         }
