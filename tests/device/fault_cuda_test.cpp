@@ -2,17 +2,18 @@
 // In the order of this file: a driver is bound once in a process, and a context retained once.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/device/device.hpp"
+#include "tests/device/faulty/cubin.hpp"
 #include "tests/device/faulty/faulty.hpp"
 
 using namespace kiln;
 using namespace kiln::device;
+using kiln::test::cubin;
 using kiln::test::entry_points;
 using kiln::test::errors;
 using kiln::test::Faulty;
@@ -34,17 +35,6 @@ Result<std::vector<std::shared_ptr<Device>>> open() {
 
 bool has(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
-}
-
-// What the double takes for a cubin.
-const Bytes& cubin() {
-    static const Bytes bytes = [] {
-        Bytes image(64);
-        constexpr std::uint16_t kMachine = 190;
-        std::memcpy(image.data() + 18, &kMachine, sizeof kMachine);
-        return image;
-    }();
-    return bytes;
 }
 
 // A kernel is loaded, launched and unloaded; what the launch answers.

@@ -29,6 +29,7 @@ struct Vendor {
     using CaptureMode = CUstreamCaptureMode;
 
     static constexpr Status kSuccess = CUDA_SUCCESS;
+    static constexpr Status kEnded = CUDA_ERROR_DEINITIALIZED;
     static constexpr Status kCaptureImplicit = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     static constexpr CaptureMode kRelaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
     static constexpr CaptureMode kGlobal = CU_STREAM_CAPTURE_MODE_GLOBAL;

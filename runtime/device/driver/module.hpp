@@ -4,6 +4,8 @@
 //  Module, Function, load_module, unload_module, get_function
 //  force_in               makes the driver load a kernel now, and settles what a launch of it may ask for
 //  is_earlier_failure     as Device::is_earlier_failure
+//  kEnded                 what a driver answers that has ended with its process, as a static object may find
+//  it
 #pragma once
 
 #include <memory>
@@ -56,12 +58,12 @@ class DriverModule final : public Module {
         const RelaxedCapture<Vendor> relaxed(api, Entering::insist);
         const CurrentDevice<Vendor> current(*library_, ordinal_, Entering::insist);
         Status error = entered(relaxed, current);
-        if (error != Vendor::kSuccess) {
+        if (error == Vendor::kSuccess) {
+            error = Vendor::unload_module(api, module_);
+        } else if (error != Vendor::kEnded) {
             // On another device the unload would not be this module's, in another mode it would break a
             // capture: it is left to the driver's end.
             log::error("a module of device {} stays loaded: {}", ordinal_, Vendor::describe(api, error));
-        } else {
-            error = Vendor::unload_module(api, module_);
         }
         if (error != Vendor::kSuccess) {
             Vendor::forget_error(api);

@@ -15,6 +15,7 @@ enum hipError_t : unsigned {
     hipSuccess = 0,
     hipErrorInvalidValue = 1,
     hipErrorOutOfMemory = 2,
+    hipErrorDeinitialized = 4,
     hipErrorInvalidConfiguration = 9,
     hipErrorInvalidDevicePointer = 17,
     hipErrorInvalidMemcpyDirection = 21,

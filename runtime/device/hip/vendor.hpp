@@ -26,6 +26,7 @@ struct Vendor {
     using CaptureMode = hipStreamCaptureMode;
 
     static constexpr Status kSuccess = hipSuccess;
+    static constexpr Status kEnded = hipErrorDeinitialized;
     static constexpr Status kCaptureImplicit = hipErrorStreamCaptureImplicit;
     static constexpr CaptureMode kRelaxed = hipStreamCaptureModeRelaxed;
     static constexpr CaptureMode kGlobal = hipStreamCaptureModeGlobal;
