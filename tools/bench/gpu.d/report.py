@@ -78,6 +78,12 @@ def _row(*cells):
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
 
+def _line(text):
+    """A message of several lines as one, cut where it goes on for long; gpu.json has all of it."""
+    words = " ".join(text.split())
+    return words if len(words) <= 300 else words[:300] + " ..."
+
+
 def _figure(summary, digits=2):
     return f"{summary['median']:.{digits}f} ± {summary['spread']:.{digits}f}"
 
@@ -91,7 +97,7 @@ def _tables(cases):
         yield _row(*["---"] * (5 + len(peers)))
         for case in of_problem:
             if "kiln" not in case or "read" not in case:
-                yield _row(case["m"], case.get("failure", "failed"), *[""] * 3, *[""] * len(peers))
+                yield _row(case["m"] or "all", _line(case["failure"]), *[""] * 3, *[""] * len(peers))
                 continue
             cells = [_figure(case["peers"][name]) if name in case["peers"] else "" for name in peers]
             speed = case["bytes"] / case["kiln"]["median"] / 1e6
@@ -122,11 +128,11 @@ def _service_table(service):
 
 def markdown(run):
     device = run["device"]
+    versions = [f"driver {device['driver']}", *(f"{name} {version}" for name, version in run["versions"].items())]
     lines = [
         f"# linear on {device['name']}\n",
-        f"{device['multiprocessors']} multiprocessors, L2 {device['l2_bytes'] / 2**20:.0f} MiB, driver {device['driver']}; "
-        + ", ".join(f"{name} {version}" for name, version in run["versions"].items())
-        + f"; {run['mode']} run of {run['seconds']:.0f} s, clocks as they are.\n",
+        f"{device['multiprocessors']} multiprocessors, L2 {device['l2_bytes'] / 2**20:.0f} MiB; {', '.join(versions)}; "
+        f"{run['mode']} run of {run['seconds']:.0f} s, clocks as they are.\n",
         "Microseconds a launch: median ± distance between the quartiles, of replays in interleaved rounds. Weights, x and "
         "results rotate over copies that hold more than three times the L2. The streaming read takes as many bytes as a "
         "launch reads and writes, in the same rotation, by the fastest of several ways: the limit.",
@@ -141,5 +147,5 @@ def markdown(run):
         lines += [f"  - {miss}" for miss in goal["misses"]]
     if run["left_out"]:
         lines.append("\n## Left out\n")
-        lines += [f"- {line}" for line in run["left_out"]]
+        lines += [f"- {_line(text)}" for text in run["left_out"]]
     return "\n".join(lines) + "\n"
