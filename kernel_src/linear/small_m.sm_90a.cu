@@ -49,8 +49,10 @@ static_assert(kWarpsK >= 1 && kBlocks % (kSplitK * kWarpsK) == 0, "split_k * war
 static_assert(kWorkers <= 16, "a warp more than that finds no registers");
 static_assert(kSteps >= 1 && kOwnBlocks % kSteps == 0, "steps divide the k blocks");
 static_assert(kEarlySteps >= 1 && kEarlySteps <= kStages, "early steps find a stage");
-static_assert(kStages >= 1 && kStages <= kSteps && kStages * kStageBlocks >= kWarpsK,
-              "a stage for every k block that is worked on");
+static_assert(kStages >= 1 && kStages <= kSteps, "stages are used");
+// A phase of a barrier is told from the one before it alone: a warp must not leave a use of a stage out.
+static_assert(kStages == kSteps || kStageBlocks % kWarpsK == 0,
+              "where stages are used again, every warp works on every step");
 
 // Sums leave a warp in halves of a tile, eight columns by eight tokens, as the lanes of the product hold
 // them: the even tokens' words before those of the odd ones. A quad is four columns of a token.

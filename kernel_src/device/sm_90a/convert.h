@@ -22,10 +22,10 @@ KILN_DEVICE f32 high_bf16(u32 packed) {
     return bits_as<f32>(packed & 0xffff0000U);
 }
 
-// The larger of each half. A NaN loses.
-KILN_DEVICE u32 max_bf16x2(u32 a, u32 b) {
+// The larger magnitude of each half, with a sign that means nothing. A NaN loses.
+KILN_DEVICE u32 max_magnitudes(u32 a, u32 b) {
     u32 larger;
-    asm("max.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    asm("max.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
     return larger;
 }
 

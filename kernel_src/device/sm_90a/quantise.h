@@ -78,18 +78,17 @@ KILN_DEVICE void load_tokens(u32 shared_address, u32 lane, F16Quad (&operands)[Q
 // Writes them, and returns the scale of the lane's token.
 KILN_DEVICE f32 quantise(const TokenRegisters& tokens, u32 shared_address, u32 lane) {
     constexpr u32 kAllLanes = ~0U;
-    constexpr u32 kMagnitudes = 0x7fff7fffU;
     u32 largest = 0;
 #pragma unroll
     for (const Words4& words : tokens.load) {
 #pragma unroll
         for (const u32 word : words.word) {
-            largest = max_bf16x2(largest, word & kMagnitudes);
+            largest = max_magnitudes(largest, word);
         }
     }
-    largest = max_bf16x2(largest, __shfl_xor_sync(kAllLanes, largest, 1));
-    largest = max_bf16x2(largest, __shfl_xor_sync(kAllLanes, largest, 2));
-    const f32 amax = fmaxf(fmaxf(low_bf16(largest), high_bf16(largest)), kAmaxFloor);
+    largest = max_magnitudes(largest, __shfl_xor_sync(kAllLanes, largest, 1));
+    largest = max_magnitudes(largest, __shfl_xor_sync(kAllLanes, largest, 2));
+    const f32 amax = fmaxf(fmaxf(fabsf(low_bf16(largest)), fabsf(high_bf16(largest))), kAmaxFloor);
     const f32 scale = quantiser_scale(amax);
     const f32 inverse = refined_reciprocal(scale, estimated_reciprocal(scale));
 
