@@ -34,17 +34,19 @@ constexpr int kScaleColumns = 128;                          // columns of N that
 constexpr int kBlocks = kK / kQuantiserGroup;
 constexpr int kOwnBlocks = kBlocks / kSplitK;  // k blocks of a thread block
 constexpr int kTokenGroups = (kMaxM + MmaFragment::kColumns - 1) / MmaFragment::kColumns;
-constexpr int kWarpsN = kTilesN / kWarpTiles;
+constexpr int kTiles = kN / kTileColumns;
+constexpr int kWarpsN = (kTilesN + kWarpTiles - 1) / kWarpTiles;
 constexpr int kWorkers = kWarpsN * kWarpsK;        // warps that compute; one more copies
 constexpr int kStageBlocks = kOwnBlocks / kSteps;  // k blocks of a stage
 constexpr int kThreads = (kWorkers + 1) * kWarpLanes;
+// The last cluster may have fewer tiles than the others, the last warp than its neighbours.
+constexpr bool kWhole = kTiles % kTilesN == 0 && kTilesN % kWarpTiles == 0;
 
 static_assert(kN % kTileColumns == 0 && kK % kQuantiserGroup == 0, "the problem consists of 16 x 128 tiles");
 static_assert(kMaxM >= 1 && kMaxM <= 64, "small M");
 static_assert(kSplitK == 1 || kSplitK == 2 || kSplitK == 4 || kSplitK == 8, "portable cluster sizes");
-static_assert(kTilesN >= 1 && kTilesN <= kWarpLanes && kN / kTileColumns % kTilesN == 0,
-              "tiles_n divides the columns, and a lane copies each tile");
-static_assert(kWarpTiles >= 1 && kTilesN % kWarpTiles == 0, "warp_tiles divides tiles_n");
+static_assert(kTilesN >= 1 && kTilesN <= kWarpLanes, "a lane copies each tile");
+static_assert(kWarpTiles >= 1 && kWarpTiles <= kTilesN, "a warp works on tiles of its block");
 static_assert(kWarpsK >= 1 && kBlocks % (kSplitK * kWarpsK) == 0, "split_k * warps_k divides the k blocks");
 static_assert(kWorkers <= 16, "a warp more than that finds no registers");
 static_assert(kSteps >= 1 && kOwnBlocks % kSteps == 0, "steps divide the k blocks");
@@ -63,14 +65,14 @@ constexpr int kHalfQuads = kHalfBytes / 16;
 // Each block of the cluster owns some halves: it gets the others' sums of them, and writes them out.
 constexpr int kOwnHalves = (kHalves + kSplitK - 1) / kSplitK;
 
-// Shared memory, in this order.
+// Shared memory, in this order. The sums of the warps take the place of the weights once these are used.
 constexpr int kStageTileBytes = kStageBlocks * kUnitBytes;  // contiguous in memory: one copy
 constexpr int kStageBytes = kTilesN * kStageTileBytes;
-constexpr int kTokensAt = kStages * kStageBytes;
-constexpr int kTokenGroupBytes = QuantisedTokens::kBytes;
-constexpr int kSumsAt = kTokensAt + kTokenGroups * kOwnBlocks * kTokenGroupBytes;
 constexpr int kSumsBytes = kHalves * kTokenGroups * kHalfBytes;  // of the warps that share their k blocks
-constexpr int kInboxAt = kSumsAt + kWarpsK * kSumsBytes;
+constexpr int kTokensAt =
+    kStages * kStageBytes > kWarpsK* kSumsBytes ? kStages* kStageBytes : kWarpsK* kSumsBytes;
+constexpr int kTokenGroupBytes = QuantisedTokens::kBytes;
+constexpr int kInboxAt = kTokensAt + kTokenGroups * kOwnBlocks * kTokenGroupBytes;
 constexpr int kInboxBytes = kOwnHalves * kTokenGroups * kHalfBytes;  // from one block
 constexpr int kTokenScalesAt = kInboxAt + (kSplitK == 1 ? 0 : kSplitK * kInboxBytes);
 constexpr int kTokenScales = kTokenGroups * kOwnBlocks * MmaFragment::kColumns;
@@ -89,7 +91,7 @@ struct SharedMemory {
         return base + kTokensAt + (group * kOwnBlocks + block) * kTokenGroupBytes;
     }
     KILN_DEVICE u32 sums(u32 warp_k, u32 half, u32 group) const {
-        return base + kSumsAt + warp_k * kSumsBytes + (half * kTokenGroups + group) * kHalfBytes;
+        return base + warp_k * kSumsBytes + (half * kTokenGroups + group) * kHalfBytes;
     }
     KILN_DEVICE u32 inbox(u32 sender, u32 half, u32 group) const {
         return base + kInboxAt + sender * kInboxBytes + (half * kTokenGroups + group) * kHalfBytes;
@@ -108,15 +110,18 @@ struct SharedMemory {
 // Asks for weights, a step at a time, lanes taking a tile each.
 class WeightCopier {
   public:
-    KILN_DEVICE WeightCopier(const SharedMemory& shared, const u8* weights, u32 lane)
-        : shared_(shared), source_(weights + PreshuffledWeights::tile_offset(lane, kK)), lane_(lane) {}
+    KILN_DEVICE WeightCopier(const SharedMemory& shared, const u8* weights, u32 tiles, u32 lane)
+        : shared_(shared),
+          source_(weights + PreshuffledWeights::tile_offset(lane, kK)),
+          tiles_(tiles),
+          lane_(lane) {}
 
     KILN_DEVICE void copy(u32 step) const {
         const u32 stage = step % kStages;
         if (lane_ == 0) {
-            shared_.full(stage).arrive_and_expect(kStageBytes);
+            shared_.full(stage).arrive_and_expect(tiles_ * kStageTileBytes);
         }
-        if (lane_ < kTilesN) {
+        if (lane_ < tiles_) {
             copy_bulk(shared_.weights(stage, lane_), source_ + step * kStageTileBytes, kStageTileBytes,
                       shared_.full(stage), policy_);
         }
@@ -125,6 +130,7 @@ class WeightCopier {
   private:
     SharedMemory shared_;
     const u8* source_;
+    u32 tiles_;
     u32 lane_;
     u64 policy_ = streaming_policy();
 };
@@ -171,15 +177,15 @@ struct WeightScaleWork {
     static constexpr u32 kCount = kTilesN * kOwnBlocks;
     static constexpr u32 kEach = (kCount + kWorkers * kWarpLanes - 1) / (kWorkers * kWarpLanes);
 
-    f32 scales[kEach];
+    f32 scales[kEach] = {};
 
-    KILN_DEVICE void load(const f32* w_scale, u32 first_tile, u32 first_block) {
+    KILN_DEVICE void load(const f32* w_scale, u32 first_tile, u32 tiles, u32 first_block) {
 #pragma unroll
         for (u32 i = 0; i < kEach; ++i) {
             const u32 index = i * (kWorkers * kWarpLanes) + threadIdx.x;
             // A tile lies in one row of scales, since 16 divides 128.
             const u32 row = (first_tile + index / kOwnBlocks) * kTileColumns / kScaleColumns;
-            if (index < kCount) {
+            if (index < tiles * kOwnBlocks) {
                 scales[i] = load_constant_4(w_scale + row * kBlocks + first_block + index % kOwnBlocks);
             }
         }
@@ -197,9 +203,12 @@ struct WeightScaleWork {
 
 // sums += a k block of a warp's tiles, scaled.
 KILN_DEVICE void multiply(MmaSums (&sums)[kWarpTiles][kTokenGroups], const SharedMemory& shared, u32 block,
-                          u32 first_tile, u32 lane, const f32* token_scales, const f32* weight_scales) {
-    const u32 first_unit = shared.weights(block / kStageBlocks % kStages, first_tile) +
-                           block % kStageBlocks * kUnitBytes + lane * 16;
+                          u32 first_tile, u32 tiles, u32 lane, const f32* token_scales,
+                          const f32* weight_scales) {
+    const u32 block_weights =
+        shared.weights(block / kStageBlocks % kStages, 0) + block % kStageBlocks * kUnitBytes + lane * 16;
+    // A tile that is missing is taken for the last one; nobody looks at its sums.
+    const auto known = [&](u32 tile) { return kWhole || tile < tiles ? tile : tiles - 1; };
     constexpr u32 kPieces = QuantisedTokens::kPieces;
     // Products that add to the same sums wait for each other: a warp needs a few chains of them side by side.
     constexpr u32 kTogether = kTokenGroups == 1 ? kWarpTiles : 1;
@@ -211,13 +220,17 @@ KILN_DEVICE void multiply(MmaSums (&sums)[kWarpTiles][kTokenGroups], const Share
     }
 #pragma unroll
     for (u32 tile = 0; tile < kWarpTiles; tile += kTogether) {
+        if (!kWhole && first_tile + tile >= tiles) {
+            break;
+        }
         MatrixRows weights[kTogether][kPieces / 2];
 #pragma unroll
         for (u32 i = 0; i < kTogether; ++i) {
 #pragma unroll
             for (u32 piece = 0; piece < kPieces; piece += 2) {
                 weights[i][piece / 2] =
-                    load_matrices(first_unit + (tile + i) * kStageTileBytes + piece * (kTileColumns * 16));
+                    load_matrices(block_weights + known(first_tile + tile + i) * kStageTileBytes +
+                                  piece * (kTileColumns * 16));
             }
         }
         MmaSums products[kTogether][kTokenGroups][kChains] = {};
@@ -235,7 +248,7 @@ KILN_DEVICE void multiply(MmaSums (&sums)[kWarpTiles][kTokenGroups], const Share
         }
 #pragma unroll
         for (u32 i = 0; i < kTogether; ++i) {
-            const f32 weight_scale = weight_scales[(first_tile + tile + i) * kOwnBlocks + block];
+            const f32 weight_scale = weight_scales[known(first_tile + tile + i) * kOwnBlocks + block];
 #pragma unroll
             for (u32 group = 0; group < kTokenGroups; ++group) {
                 const f32* const token_scale =
@@ -256,11 +269,14 @@ KILN_DEVICE void multiply(MmaSums (&sums)[kWarpTiles][kTokenGroups], const Share
     }
 }
 
-KILN_DEVICE void put_sums(const SharedMemory& shared, u32 warp_k, u32 first_tile,
+KILN_DEVICE void put_sums(const SharedMemory& shared, u32 warp_k, u32 first_tile, u32 tiles,
                           const MmaSums (&sums)[kWarpTiles][kTokenGroups], u32 lane) {
     const u32 word = MmaFragment::column(lane, 0) / 2 * kHalfColumns + MmaFragment::outer(lane);
 #pragma unroll
     for (u32 tile = 0; tile < kWarpTiles; ++tile) {
+        if (!kWhole && first_tile + tile >= tiles) {
+            break;
+        }
 #pragma unroll
         for (u32 group = 0; group < kTokenGroups; ++group) {
 #pragma unroll
@@ -304,6 +320,7 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
     const u32 lane = threadIdx.x % kWarpLanes;
     const u32 rank = kSplitK == 1 ? 0 : cluster_rank();
     const u32 first_tile = blockIdx.x / kSplitK * kTilesN;
+    const u32 tiles = kWhole || kTiles - first_tile > kTilesN ? kTilesN : kTiles - first_tile;
     const u32 first_block = rank * kOwnBlocks;
     const u8* const weights =
         w + PreshuffledWeights::tile_offset(first_tile, kK) + static_cast<u64>(first_block) * kUnitBytes;
@@ -321,7 +338,7 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
             make_barriers_visible();
         }
         __syncwarp();
-        const WeightCopier copier(shared, weights, lane);
+        const WeightCopier copier(shared, weights, tiles, lane);
 #pragma unroll
         for (u32 step = 0; step < kEarlySteps; ++step) {
             copier.copy(step);
@@ -356,7 +373,7 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
         TokenWork work;
         WeightScaleWork scales;
         work.load(loader, warp, 0);
-        scales.load(w_scale, first_tile, first_block);
+        scales.load(w_scale, first_tile, tiles, first_block);
         work.write(shared, warp, 0, lane, token_scales);
         scales.write(weight_scales);
         if constexpr (kEarlySteps < kStages) {
@@ -376,7 +393,7 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
         for (u32 block = warp_k; block < kOwnBlocks; block += kWarpsK) {
             const u32 step = block / kStageBlocks;
             shared.full(step % kStages).wait(step / kStages % 2);
-            multiply(sums, shared, block, warp_tile, lane, token_scales, weight_scales);
+            multiply(sums, shared, block, warp_tile, tiles, lane, token_scales, weight_scales);
             if constexpr (kStages < kSteps) {
                 __syncwarp();
                 if (lane == 0) {
@@ -384,7 +401,9 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
                 }
             }
         }
-        put_sums(shared, warp_k, warp_tile, sums, lane);
+        // Where weights were, once every warp is done with them.
+        wait_for_block<3, kWorkers * kWarpLanes>();
+        put_sums(shared, warp_k, warp_tile, tiles, sums, lane);
     }
     __syncthreads();
     if constexpr (kSplitK > 1) {
@@ -395,7 +414,7 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
     const auto write = [&](u32 half, u32 group, u32 quad, const Quad& total) {
         const u32 token = group * MmaFragment::kColumns + quad / 2 % 4 * 2 + quad / 8;
         const u32 column = first_tile * kTileColumns + half * kHalfColumns + quad % 2 * 4;
-        if (token < static_cast<u32>(m)) {
+        if (token < static_cast<u32>(m) && (kWhole || half / 2 < tiles)) {
             store_8(out + static_cast<u64>(token) * kN + column, pack_bf16(total.column[0], total.column[1]),
                     pack_bf16(total.column[2], total.column[3]));
         }
