@@ -158,9 +158,9 @@ typedef struct kiln_service kiln_service;
 
 /* A member left NULL (or 0) takes the environment variable named beside it, then the default, when the
  * service is opened. The strings are copied. What reads the environment later, or besides this struct: the
- * compiler, KILN_WORKER and KILN_ROCM_PREFIX when it is first needed; the simulator's libamdhip64, which any
- * HIP program may load, KILN_SIM_DEVICES and KILN_ROCM_PREFIX. Listings for its loads are kept in the cache
- * of the service that loads. */
+ * compiler, KILN_WORKER, KILN_ROCM_PREFIX and KILN_CUDA_PREFIX when it is first needed; the simulator's
+ * libamdhip64, which any HIP program may load, KILN_SIM_DEVICES and KILN_ROCM_PREFIX. Listings for its loads
+ * are kept in the cache of the service that loads. */
 typedef struct kiln_config {
     size_t struct_size;
     /* KILN_CACHE_DIR: folder of the user's store; $XDG_CACHE_HOME/kiln, else $HOME/.cache/kiln. */
@@ -187,8 +187,8 @@ typedef struct kiln_config {
     /* Compile workers at most; one for each core of this process. */
     uint32_t workers;
     /* 1: compile inside this process instead of in workers. For where no process can be started: hipRTC and
-     * its LLVM are then loaded here, compile one at a time, and take this process with them when they crash.
-     * 0; no environment variable turns it on. */
+     * its LLVM, or NVRTC, are then loaded here, compile one at a time, and take this process with them when
+     * they crash. 0; no environment variable turns it on. */
     uint32_t compile_in_process;
     /* KILN_CACHE_PATH: read-only folders that are looked at after the user's own store, ':' between; none. */
     const char* cache_path;
