@@ -3,6 +3,9 @@
 
 #if defined(__HIP__) || defined(__CUDACC__)
 #define KILN_DEVICE __device__ __forceinline__
+// Of those that a constant is made with, which a compiler counts as the host's.
+#define KILN_HOST_DEVICE __host__ __device__ __forceinline__
 #else
 #define KILN_DEVICE inline
+#define KILN_HOST_DEVICE inline
 #endif

@@ -20,7 +20,7 @@ static_assert(sizeof(u8) == 1 && sizeof(u16) == 2 && sizeof(u32) == 4 && sizeof(
 // The bits of one type as another. By value: a bit cast straight from an element of a vector may read its
 // first one.
 template <class To, class From>
-KILN_DEVICE constexpr To bits_as(From value) {
+KILN_HOST_DEVICE constexpr To bits_as(From value) {
     static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
     return __builtin_bit_cast(To, value);
 }
