@@ -326,17 +326,16 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
         w + PreshuffledWeights::tile_offset(first_tile, kK) + static_cast<u64>(first_block) * kUnitBytes;
 
     if (warp == kWorkers) {
-        if (lane == 0) {
-#pragma unroll 1
-            for (u32 stage = 0; stage < kStages; ++stage) {
-                shared.full(stage).initialise(1);
+        for (u32 stage = lane; stage < kStages; stage += kWarpLanes) {
+            shared.full(stage).initialise(1);
+            if constexpr (kStages < kSteps) {
                 shared.empty(stage).initialise(kWarpsN * kStageBlocks);
             }
-            if constexpr (kSplitK > 1) {
-                shared.delivered().initialise(1);
-            }
-            make_barriers_visible();
         }
+        if (kSplitK > 1 && lane == 0) {
+            shared.delivered().initialise(1);
+        }
+        make_barriers_visible();
         __syncwarp();
         const WeightCopier copier(shared, weights, tiles, lane);
 #pragma unroll
