@@ -95,12 +95,12 @@ const char* template_file() {
 }
 
 std::string constants(int, int variant) {
-    return R"({"split_k": 1, "tiles_n": 1, "warp_tiles": 1, "warps_k": 1, "stages": )" +
-           std::to_string(variant) + "}";
+    return R"({"split_k": 1, "tiles_n": 1, "warp_tiles": 1, "warps_k": 1, "steps": )" +
+           std::to_string(variant) + R"(, "stages": 1, "early_steps": 1})";
 }
 
 const char* variant_name() {
-    return "stages";
+    return "steps";
 }
 
 int num_devices() {
