@@ -22,10 +22,14 @@ constexpr std::int64_t kMaxWarps = 16;
 constexpr std::int64_t kWarpsToFill = 8;
 constexpr std::int64_t kPiecesInFlight = 32;  // of 2 KiB
 constexpr std::int64_t kRoundPieces = 24;     // what the beginning and the end of a work-group cost
-constexpr std::int64_t kSteps = 4;
-constexpr std::int64_t kMaxStages = 64;
-constexpr std::int64_t kRegisters = 96;
-constexpr std::int64_t kSplits[] = {4, 2, 1, 8};  // the best first
+constexpr std::int64_t kMaxSteps = 32;
+constexpr std::int64_t kLeastSteps = 4;
+constexpr std::int64_t kMostSteps = 8;
+constexpr std::int64_t kFileRegisters = 64 * 1024;  // of a multiprocessor
+constexpr std::int64_t kMaxRegisters = 250;         // of a lane
+// The best first: for one or two groups of tokens, and for more.
+constexpr std::int64_t kSplitsForFew[] = {2, 4, 1, 8};
+constexpr std::int64_t kSplitsForMany[] = {4, 2, 1, 8};
 constexpr std::int64_t kBucketEnds[] = {8, 16, 24, 32};
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -33,7 +37,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 }
 
 struct Choice {
-    std::int64_t max_m = 0, split_k = 0, tiles_n = 0, warp_tiles = 0, warps_k = 0, stages = 0;
+    std::int64_t max_m = 0, split_k = 0, tiles_n = 0, warp_tiles = 0, warps_k = 0, steps = 0, stages = 0;
 
     [[nodiscard]] Bucket bucket() const {
         return {max_m,
@@ -42,15 +46,33 @@ struct Choice {
                  {"tiles_n", tiles_n},
                  {"warp_tiles", warp_tiles},
                  {"warps_k", warps_k},
-                 {"stages", stages}}};
+                 {"steps", steps},
+                 {"stages", stages},
+                 {"early_steps", stages}}};
     }
-    [[nodiscard]] std::int64_t warps() const { return tiles_n / warp_tiles * warps_k; }
-    [[nodiscard]] std::int64_t pieces_in_flight() const { return stages * tiles_n * warps_k; }
+    [[nodiscard]] std::int64_t warps() const { return ceil_div(tiles_n, warp_tiles) * warps_k; }
+    // Tiles that the last warp has fewer than its neighbours.
+    [[nodiscard]] std::int64_t idle_tiles() const {
+        return ceil_div(tiles_n, warp_tiles) * warp_tiles - tiles_n;
+    }
+    [[nodiscard]] std::int64_t pieces_in_flight(std::int64_t own_blocks) const {
+        return stages * (own_blocks / steps) * tiles_n;
+    }
 };
 
-// The most stages that fit; nothing when none does.
-std::optional<Choice> fill_stages(const Problem& problem, Choice choice, std::int64_t steps) {
-    for (choice.stages = std::min(steps, kMaxStages); choice.stages >= 1; --choice.stages) {
+// 4. of the header.
+bool fits_registers(const Choice& choice, std::int64_t own_blocks) {
+    const std::int64_t groups = ceil_div(choice.max_m, kTokens);
+    const std::int64_t lanes = 32 * (choice.warps() + 1);
+    const std::int64_t multiplying = 70 + 16 * groups + 4 * groups * choice.warp_tiles +
+                                     (groups > 1 ? 4 * groups : 20 * choice.warp_tiles);
+    const std::int64_t together = std::min<std::int64_t>(8, ceil_div(groups * own_blocks, choice.warps()));
+    return std::max(multiplying, 60 + 16 * together) <= std::min(kMaxRegisters, kFileRegisters / lanes);
+}
+
+// The most stages that shared memory holds; nothing when it holds none.
+std::optional<Choice> fill_stages(const Problem& problem, Choice choice) {
+    for (choice.stages = choice.steps; choice.stages >= 1; --choice.stages) {
         if (linear_small_m_sm_90a().check(problem, choice.bucket()).empty()) {
             return choice;
         }
@@ -58,27 +80,37 @@ std::optional<Choice> fill_stages(const Problem& problem, Choice choice, std::in
     return std::nullopt;
 }
 
-// 3. and 4. of the header.
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t candidate = 1; candidate <= std::min(number, most); ++candidate) {
+        if (number % candidate == 0) {
+            result.push_back(candidate);
+        }
+    }
+    return result;
+}
+
+// 3. of the header.
 std::optional<Choice> arrange_warps(const Problem& problem, Choice choice, std::int64_t own_blocks) {
-    const std::int64_t groups = ceil_div(choice.max_m, kTokens);
     const auto rank = [own_blocks](const Choice& c) {
-        return std::tuple(std::min(c.pieces_in_flight(), kPiecesInFlight),
-                          std::min(own_blocks / c.warps_k, kSteps), -std::abs(c.warps() - kWarpsToFill),
-                          c.warp_tiles);
+        return std::tuple(std::min(c.pieces_in_flight(own_blocks), kPiecesInFlight),
+                          -std::max({kLeastSteps - c.steps, c.steps - kMostSteps, std::int64_t{0}}),
+                          -std::abs(c.warps() - kWarpsToFill), -c.idle_tiles(), c.warp_tiles, c.steps);
     };
     std::optional<Choice> best;
-    for (choice.warp_tiles = 1; choice.warp_tiles <= choice.tiles_n; ++choice.warp_tiles) {
-        if (choice.tiles_n % choice.warp_tiles != 0 ||
-            (choice.warp_tiles > 1 && 4 * choice.warp_tiles * groups + 16 * groups > kRegisters)) {
-            continue;
-        }
-        for (choice.warps_k = 1; choice.warps_k <= std::min(own_blocks, kMaxWarps); ++choice.warps_k) {
-            if (own_blocks % choice.warps_k != 0 || choice.warps() > kMaxWarps) {
+    for (std::int64_t warp_tiles = 1; warp_tiles <= choice.tiles_n; ++warp_tiles) {
+        for (const std::int64_t warps_k : divisors(own_blocks, kMaxWarps)) {
+            choice.warp_tiles = warp_tiles;
+            choice.warps_k = warps_k;
+            if (choice.warps() > kMaxWarps || !fits_registers(choice, own_blocks)) {
                 continue;
             }
-            const auto filled = fill_stages(problem, choice, own_blocks / choice.warps_k);
-            if (filled && (!best || rank(*filled) > rank(*best))) {
-                best = filled;
+            for (const std::int64_t steps : divisors(own_blocks, kMaxSteps)) {
+                choice.steps = steps;
+                const auto filled = fill_stages(problem, choice);
+                if (filled && (!best || rank(*filled) > rank(*best))) {
+                    best = filled;
+                }
             }
         }
     }
@@ -91,18 +123,18 @@ std::optional<Choice> choose(const Problem& problem, std::int64_t max_m) {
     const std::int64_t blocks = k / kBlock;
     std::optional<Choice> best;
     std::int64_t best_cost = 0;
-    for (const std::int64_t split_k : kSplits) {
+    for (const std::int64_t split_k : max_m <= 2 * kTokens ? kSplitsForFew : kSplitsForMany) {
         for (std::int64_t tiles_n = 1; tiles_n <= kMaxTilesN; ++tiles_n) {
-            if (blocks % split_k != 0 || tiles % tiles_n != 0) {
+            if (blocks % split_k != 0 || tiles_n > tiles) {
                 continue;
             }
             const std::int64_t own_blocks = blocks / split_k;
-            const std::int64_t rounds = ceil_div(tiles / tiles_n * split_k, kMultiprocessors);
+            const std::int64_t rounds = ceil_div(ceil_div(tiles, tiles_n) * split_k, kMultiprocessors);
             const std::int64_t cost = rounds * (tiles_n * own_blocks + kRoundPieces);
             if (best && cost >= best_cost) {
                 continue;
             }
-            if (auto choice = arrange_warps(problem, {max_m, split_k, tiles_n, 0, 0, 0}, own_blocks)) {
+            if (auto choice = arrange_warps(problem, {max_m, split_k, tiles_n, 0, 0, 0, 0}, own_blocks)) {
                 best = choice;
                 best_cost = cost;
             }

@@ -3,14 +3,16 @@
 //  1. Buckets end at M = 8, 16, 24 and 32: there the matrix instruction takes another eight tokens.
 //  2. split_k and tiles_n: the least work for the busiest of the 132 multiprocessors, each of which works off
 //     one work-group after the other: a work-group costs its 2 KiB pieces of weights, and 24 more for what it
-//     begins and ends with. Of equals, the largest cluster up to four, since its work-groups share the
-//     quantising of the activations, and beyond four, clusters find fewer places.
-//  3. warp_tiles, warps_k and stages: at least 64 KiB of weights in flight, or all that a work-group has; of
-//     those, four steps or more, so that one is worked off while others arrive; then as close to eight warps
-//     as can be, since fewer do not keep up with the memory and each adds a barrier; then the most tiles a
-//     warp, since tokens are unpacked once for them.
-//  4. Sums and unpacked tokens leave a lane registers: 4 * warp_tiles * groups + 16 * groups at most 96, with
-//     groups of eight tokens.
+//     begins and ends with. Of equals, clusters of two up to M = 16 and of four beyond: their work-groups
+//     share the quantising of the activations.
+//  3. The rest: at least 64 KiB of weights in flight, or all that a work-group has; of those, four to eight
+//     steps, so that one is worked off while others arrive, and none is short; then as close to eight warps
+//     as can be, since fewer do not keep up with the memory and each adds its part of the sums; then no warp
+//     with fewer tiles than its neighbours; then the most tiles a warp, since tokens are unpacked once for
+//     them. All stages are asked for before the activations.
+//  4. Registers that leave the compiler without spills: for groups of eight tokens, 70 + 16 a group + 4 a
+//     group and tile + 4 a group (20 a tile where there is but one group) while it multiplies, 60 + 16 for
+//     each of at most eight k blocks that a warp quantises together.
 #pragma once
 
 #include <vector>

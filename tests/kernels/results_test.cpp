@@ -50,33 +50,48 @@ tables::Constants gfx950(std::int64_t tiles_n, std::int64_t waves, std::int64_t 
                          std::int64_t blocks_ahead) {
     return {{"tiles_n", tiles_n}, {"waves", waves}, {"lane_rows", lane_rows}, {"blocks_ahead", blocks_ahead}};
 }
-tables::Constants sm_90a(std::int64_t split_k, std::int64_t tiles_n, std::int64_t warp_tiles,
-                         std::int64_t warps_k, std::int64_t stages) {
-    return {{"split_k", split_k},
-            {"tiles_n", tiles_n},
-            {"warp_tiles", warp_tiles},
-            {"warps_k", warps_k},
-            {"stages", stages}};
-}
+struct Sm90a {
+    std::int64_t split_k = 1, tiles_n = 1, warp_tiles = 1, warps_k = 1, steps = 1, stages = 1,
+                 early_steps = 1;
+
+    operator tables::Constants() const {
+        return {{"split_k", split_k}, {"tiles_n", tiles_n}, {"warp_tiles", warp_tiles},  {"warps_k", warps_k},
+                {"steps", steps},     {"stages", stages},   {"early_steps", early_steps}};
+    }
+};
 
 std::vector<Layout> unusual_layouts(std::string_view processor) {
     if (processor == "sm_90a") {
         return {
             // One warp that computes, one step, no cluster.
-            {16, 128, 1, sm_90a(1, 1, 1, 1, 1)},
+            {16, 128, 1, Sm90a{}},
             // Work-groups that lie across two weight scales; an odd number of tiles; a ring that turns.
-            {240, 768, 5, sm_90a(2, 5, 1, 1, 2)},
+            {240, 768, 5, Sm90a{.split_k = 2, .tiles_n = 5, .steps = 3, .stages = 2, .early_steps = 1}},
             // More work-groups in a cluster than halves of a tile: some own no columns.
-            {16, 1024, 8, sm_90a(8, 1, 1, 1, 1)},
-            {48, 1024, 9, sm_90a(4, 3, 3, 2, 1)},
-            // Warps side by side in both directions; two groups of tokens, the second not full.
-            {64, 2048, 12, sm_90a(2, 4, 2, 2, 3)},
+            {16, 1024, 8, Sm90a{.split_k = 8}},
+            // Halves that do not divide among the work-groups; two groups of tokens, one token in the second.
+            {48, 1024, 9, Sm90a{.split_k = 4, .tiles_n = 3, .warp_tiles = 3, .warps_k = 2}},
+            // Warps side by side in both directions; stages of several k blocks.
+            {64, 2048, 12,
+             Sm90a{.split_k = 2,
+                   .tiles_n = 4,
+                   .warp_tiles = 2,
+                   .warps_k = 2,
+                   .steps = 4,
+                   .stages = 3,
+                   .early_steps = 2}},
             // As many warps as there may be, all of them along K, then all along N.
-            {32, 2048, 24, sm_90a(1, 2, 2, 16, 1)},
-            {256, 512, 32, sm_90a(2, 16, 1, 1, 2)},
-            // As many tiles as there may be; most tokens.
-            {512, 256, 17, sm_90a(1, 32, 2, 1, 2)},
-            {32, 512, 64, sm_90a(1, 1, 1, 2, 2)},
+            {32, 2048, 24,
+             Sm90a{.tiles_n = 2, .warp_tiles = 2, .warps_k = 16, .steps = 4, .stages = 4, .early_steps = 4}},
+            {256, 512, 32, Sm90a{.split_k = 2, .tiles_n = 16, .steps = 2, .stages = 1}},
+            // A last cluster and a last warp with fewer tiles, in rings and without.
+            {208, 768, 16,
+             Sm90a{.split_k = 2, .tiles_n = 5, .warp_tiles = 2, .steps = 3, .stages = 2, .early_steps = 2}},
+            {112, 512, 8,
+             Sm90a{.tiles_n = 6, .warp_tiles = 4, .warps_k = 4, .steps = 4, .stages = 4, .early_steps = 1}},
+            // As many tiles as there may be; then most tokens.
+            {512, 256, 17, Sm90a{.tiles_n = 32, .warp_tiles = 2, .steps = 2, .stages = 2, .early_steps = 1}},
+            {32, 512, 64, Sm90a{.warps_k = 2, .steps = 2, .stages = 2, .early_steps = 2}},
         };
     }
     return {
@@ -99,9 +114,9 @@ std::vector<Layout> unusual_layouts(std::string_view processor) {
 // Constants for n = k = 512, one for each way to quantise.
 std::vector<Layout> quantising_layouts(std::string_view processor) {
     if (processor == "sm_90a") {
-        return {{512, 512, 4, sm_90a(1, 2, 1, 1, 4)},
-                {512, 512, 8, sm_90a(2, 4, 1, 1, 2)},
-                {512, 512, 32, sm_90a(4, 4, 2, 1, 1)}};
+        return {{512, 512, 4, Sm90a{.tiles_n = 2, .steps = 4, .stages = 4, .early_steps = 2}},
+                {512, 512, 8, Sm90a{.split_k = 2, .tiles_n = 4, .steps = 2, .stages = 2}},
+                {512, 512, 32, Sm90a{.split_k = 4, .tiles_n = 4, .warp_tiles = 2}}};
     }
     return {{512, 512, 4, gfx950(2, 2, 4, 2)},
             {512, 512, 8, gfx950(2, 2, 8, 2)},
@@ -110,7 +125,7 @@ std::vector<Layout> quantising_layouts(std::string_view processor) {
 
 std::vector<Layout> small_layouts(std::string_view processor) {
     if (processor == "sm_90a") {
-        return {{32, 256, 6, sm_90a(1, 1, 1, 2, 1)}, {32, 256, 6, sm_90a(2, 2, 1, 1, 1)}};
+        return {{32, 256, 6, Sm90a{.warps_k = 2}}, {32, 256, 6, Sm90a{.split_k = 2, .tiles_n = 2}}};
     }
     return {{32, 256, 6, gfx950(1, 2, 8, 1)}, {32, 256, 6, gfx950(1, 2, 16, 1)}};
 }
