@@ -335,6 +335,13 @@ TEST_CASE("BadUsageEndsWithTwoAndSaysWhat") {
     }
 }
 
+TEST_CASE("TheDeviceOptionTakesWhatTheVariableTakes") {
+    for (const char* driver : {"auto", "hip", "cuda", "sim"}) {
+        CAPTURE(driver);
+        CHECK(run_kiln({"--device", driver, "ls"}, warm_cache()).exit_code == 0);
+    }
+}
+
 TEST_CASE("BadSettingsEndWithTwoAndNameTheVariable") {
     for (const auto& [name, value] : std::map<std::string, std::string>{{"KILN_JIT", "perhaps"},
                                                                         {"KILN_DEVICE", "abacus"},

@@ -90,11 +90,11 @@ int main(int argc, char** argv) {
     invocation.common.json = wants_json(argc, argv);
     app.add_flag("--json", invocation.common.json,
                  "print one JSON document on stdout and nothing else there");
-    app.add_option("--device", invocation.common.device, "auto, hip or sim (KILN_DEVICE)")
+    app.add_option("--device", invocation.common.device, "auto, hip, cuda or sim (KILN_DEVICE)")
         ->check([](const std::string& value) {
-            return value == "auto" || value == "hip" || value == "sim"
+            return value == "auto" || value == "hip" || value == "cuda" || value == "sim"
                        ? std::string()
-                       : fmt::format("expected auto, hip or sim, found \"{}\"", value);
+                       : fmt::format("expected auto, hip, cuda or sim, found \"{}\"", value);
         });
     app.add_option("--cache-dir", invocation.common.cache_dir, "folder of the store (KILN_CACHE_DIR)");
 
