@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.hpp"
 #include "runtime/device/hip/sim_abi.h"
 #include "tests/lookalike/support.hpp"
 
@@ -74,6 +75,10 @@ TEST_CASE("OnlyWhatTheDeviceRunsIsLoaded") {
     CHECK(load(code_object("gfx950:xnack+")) == kNoBinaryForGpu);
     CHECK(std::string(kiln_sim_last_message()).find("xnack+") != std::string::npos);
     CHECK(load(code_object("gfx942")) == kNoBinaryForGpu);
+    const auto cubin = kiln::read_file(KILN_CUBIN, kiln::Stage::load);
+    REQUIRE(cubin);
+    CHECK(load(*cubin) == kNoBinaryForGpu);
+    CHECK(std::string(kiln_sim_last_message()).find("sm_90a") != std::string::npos);
     const std::string garbage = "this is not a code object, whatever its length may be";
     hipModule_t module = nullptr;
     CHECK(hipModuleLoadData(&module, garbage.data()) == kInvalidImage);
