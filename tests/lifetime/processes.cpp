@@ -47,8 +47,9 @@ class Scratch {
     [[nodiscard]] std::string environment() const {
         return fmt::format(
             "TMPDIR='{0}/tmp' KILN_CACHE_DIR='{0}/cache' KILN_SHAPES_PATH='{0}/table.json' KILN_DEVICE={1} "
+            "KILN_TARGET={2} "
             "KILN_LOG=error XDG_CONFIG_HOME=/nonexistent XDG_CONFIG_DIRS=/nonexistent",
-            folder_.string(), engine::device());
+            folder_.string(), engine::device(), engine::target());
     }
 
   private:
