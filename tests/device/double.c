@@ -10,6 +10,9 @@ static int device;
 #ifdef KILN_DOUBLE_CONTROLLED
 int double_launch_error; /* what a launch answers */
 int double_capturing;    /* whether any stream captures: a hipStreamCaptureStatus */
+void double_set_device(int wanted) {
+    device = wanted;
+}
 int hipStreamIsCapturing(void* stream, int* status) {
     (void)stream;
     *status = double_capturing;

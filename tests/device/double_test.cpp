@@ -17,7 +17,7 @@ TEST_CASE("TheRequiredEntryPointsSuffice") {
     REQUIRE(devices.size() == 1);
     Device& device = *devices.front();
     CHECK(device.info().name == "double");
-    CHECK(device.info().target == (kCuda ? "sm_99a" : "gfx950:sramecc+:xnack-"));
+    CHECK(device.info().target == (kCuda ? "sm_90a" : "gfx950:sramecc+:xnack-"));
     CHECK_FALSE(device.info().simulated);
     const auto module = device.load(Bytes(64));
     REQUIRE(module);

@@ -1,5 +1,5 @@
 // What a launch takes of the engine's thread: stack, measured by painting one of 64 KiB, and memory, of which
-// none.
+// none. Over a double of HIP's driver, or with KILN_TEST_CUDA of CUDA's.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <pthread.h>
@@ -17,6 +17,10 @@
 #include <vector>
 
 #include "kiln/kiln.hpp"
+#ifdef KILN_TEST_CUDA
+#include "runtime/compile/toolchain.hpp"
+#include "tests/skipped.hpp"
+#endif
 
 namespace {
 
@@ -52,7 +56,36 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
 
 namespace fs = std::filesystem;
 
+#ifdef KILN_TEST_CUDA
+std::string kiln::test::why_skipped() {
+    const auto toolchain = compile::find_toolchain({}, compile::Family::cuda);
+    return toolchain ? "" : toolchain.error().message;
+}
+#endif
+
 namespace {
+
+#ifdef KILN_TEST_CUDA
+constexpr bool kCuda = true;
+constexpr const char* kTable =
+    R"({"schema": 1, "rows": [{"operator": "linear", "problem": {"n": 16, "k": 128}, "target": "sm_90a",
+          "provenance": {"kind": "untuned"}, "buckets": [
+          {"max_m": 16, "template": "linear/small_m",
+           "constants": {"split_k": 1, "tiles_n": 1, "warp_tiles": 1, "warps_k": 1, "steps": 1, "stages": 1,
+                         "early_steps": 1}},
+          {"max_m": 32, "template": "linear/small_m",
+           "constants": {"split_k": 1, "tiles_n": 1, "warp_tiles": 1, "warps_k": 1, "steps": 1, "stages": 1,
+                         "early_steps": 1}}]}]})";
+#else
+constexpr bool kCuda = false;
+constexpr const char* kTable =
+    R"({"schema": 1, "rows": [{"operator": "linear", "problem": {"n": 16, "k": 128}, "target": "gfx950",
+          "provenance": {"kind": "untuned"}, "buckets": [
+          {"max_m": 16, "template": "linear/small_m",
+           "constants": {"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1}},
+          {"max_m": 32, "template": "linear/small_m",
+           "constants": {"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1}}]}]})";
+#endif
 
 constexpr std::size_t kStackBytes = 64 * 1024;
 const kiln::Linear kProblem{.n = 16, .k = 128};
@@ -63,14 +96,7 @@ class Scratch {
         std::string name = (fs::temp_directory_path() / "kiln-launch-XXXXXX").string();
         REQUIRE(mkdtemp(name.data()) != nullptr);
         folder_ = name;
-        write(
-            "table.json",
-            R"({"schema": 1, "rows": [{"operator": "linear", "problem": {"n": 16, "k": 128}, "target": "gfx950",
-                  "provenance": {"kind": "untuned"}, "buckets": [
-                  {"max_m": 16, "template": "linear/small_m",
-                   "constants": {"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1}},
-                  {"max_m": 32, "template": "linear/small_m",
-                   "constants": {"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1}}]}]})");
+        std::ofstream(path("table.json")) << kTable;
     }
     ~Scratch() { fs::remove_all(folder_); }
     Scratch(const Scratch&) = delete;
@@ -82,16 +108,16 @@ class Scratch {
         const auto shapes = path("table.json");
         auto service = kiln::Service::open({.cache_dir = cache_dir.c_str(),
                                             .shapes_path = shapes.c_str(),
-                                            .device = "hip",
+                                            .device = kCuda ? "cuda" : "hip",
                                             .worker = worker,
-                                            .hip_library = KILN_TEST_DOUBLE,
-                                            .log = log});
+                                            .hip_library = kCuda ? nullptr : KILN_TEST_DOUBLE,
+                                            .log = log,
+                                            .cuda_library = kCuda ? KILN_TEST_DOUBLE : nullptr});
         REQUIRE_MESSAGE(service, service.failure().message);
         return service;
     }
 
   private:
-    void write(const char* name, const char* text) const { std::ofstream(folder_ / name) << text; }
     fs::path folder_;
 };
 
@@ -110,7 +136,7 @@ T& control(const char* name) {
 
 void set_device(int device) {
     static void* const library = dlopen(KILN_TEST_DOUBLE, RTLD_NOW | RTLD_LOCAL);
-    reinterpret_cast<int (*)(int)>(dlsym(library, "hipSetDevice"))(device);
+    reinterpret_cast<void (*)(int)>(dlsym(library, "double_set_device"))(device);
 }
 
 // One launch on a thread whose whole stack is of 64 KiB.
@@ -199,6 +225,10 @@ TEST_CASE("AReadyPlanLaunchesFromASmallStackWithoutAllocating") {
     check("a launch, the first of its thread", KILN_OK, launch_on_small_stack(handle.plan, 1, &kGood));
     check("a launch", KILN_OK, launch_on_small_stack(handle.plan, 17, &kGood));
     check("a launch of nothing", KILN_OK, launch_on_small_stack(handle.plan, 0, nullptr));
+    // With CUDA these threads had no context, and each launch entered one for itself.
+    set_device(0);
+    check("a launch with the device current", KILN_OK, launch_on_small_stack(handle.plan, 1, &kGood));
+    set_device(kCuda ? -1 : 0);
 }
 
 TEST_CASE("EveryDeclineOfALaunchTakesNoMemory") {
@@ -219,7 +249,7 @@ TEST_CASE("EveryDeclineOfALaunchTakesNoMemory") {
     declines("out not aligned", KILN_DECLINE_OUT_ALIGNMENT, 1, with([](auto& a) { a.out = memory + 8; }));
     set_device(1);
     declines("another device", KILN_DECLINE_OTHER_DEVICE, 1, kGood);
-    set_device(0);
+    set_device(kCuda ? -1 : 0);
 }
 
 TEST_CASE("APlanThatIsNotReadyDeclinesWithoutMemory") {

@@ -70,15 +70,7 @@ class CudaDevice final : public driver::DriverDevice<Vendor> {
         if (error != CUDA_ERROR_INVALID_CONTEXT) [[likely]] {
             return error;
         }
-        // A thread that has not used CUDA yet: what the runtime would do for good, we do for this call.
-        CUcontext current = nullptr;
-        if (api_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != nullptr) {
-            return error;
-        }
-        const driver::CurrentDevice<Vendor> own(*library_, info_.ordinal);
-        return own.error() == CUDA_SUCCESS
-                   ? DriverDevice::launch(function, shape, stream, kernargs, kernarg_bytes)
-                   : static_cast<int>(own.error());
+        return launch_entering(function, shape, stream, kernargs, kernarg_bytes);
     }
 
     Result<void> copy_to_device(void* destination, ByteView source, Stream stream) override {
@@ -99,6 +91,21 @@ class CudaDevice final : public driver::DriverDevice<Vendor> {
     Result<ExecutionCounts> take_counts() override {
         return fail(ErrorCode::not_found, Stage::device,
                     fmt::format("device {} does not count", info_.ordinal));
+    }
+
+  private:
+    // A thread that has not used CUDA yet: what the runtime would do for good, we do for this call.
+    [[gnu::cold, gnu::noinline]] int launch_entering(Function function, const LaunchShape& shape,
+                                                     Stream stream, void* kernargs,
+                                                     std::size_t kernarg_bytes) const noexcept {
+        CUcontext current = nullptr;
+        if (api_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != nullptr) {
+            return CUDA_ERROR_INVALID_CONTEXT;
+        }
+        const driver::CurrentDevice<Vendor> own(*library_, info_.ordinal);
+        return own.error() == CUDA_SUCCESS
+                   ? DriverDevice::launch(function, shape, stream, kernargs, kernarg_bytes)
+                   : static_cast<int>(own.error());
     }
 };
 

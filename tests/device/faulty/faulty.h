@@ -37,6 +37,9 @@ int faulty_last_error(void);
 int faulty_capture_mode(void);
 int faulty_current_device(void);
 
+/* Makes a device current, or with CUDA its context; none (-1). Is no call that is counted. */
+void faulty_set_current_device(int device);
+
 /* The current device as if new, after a fault; of faulty_cuda alone: faulty_hip has hipDeviceReset. */
 int faulty_reset_device(void);
 

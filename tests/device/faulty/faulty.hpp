@@ -58,6 +58,9 @@ class Faulty {
         return {entry<int()>("faulty_last_error")(), entry<int()>("faulty_capture_mode")(),
                 entry<int()>("faulty_current_device")()};
     }
+    void set_current_device(int device) const {
+        entry<decltype(faulty_set_current_device)>("faulty_set_current_device")(device);
+    }
     // Everything made and not destroyed.
     [[nodiscard]] int live() const {
         faulty_live live{};

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/cuda/types.hpp"
@@ -27,9 +29,7 @@ using namespace kiln::test::faults;
 
 // What the handles of types.hpp point at.
 namespace kiln::cuda {
-struct CUctx_st {
-    int ordinal = 0;
-};
+struct CUctx_st {};
 struct CUfunc_st {
     hipFunction_t real = nullptr;  // null: of a cubin
     bool loaded = false;
@@ -49,6 +49,28 @@ constexpr int kMaxDevices = 16;
 std::atomic<bool> initialised{false};
 std::array<CUctx_st, kMaxDevices> contexts;
 thread_local CUcontext current = nullptr;
+
+// Those that nobody unloads are the driver's.
+class Modules {
+  public:
+    CUmodule add(std::unique_ptr<CUmod_st> module) {
+        const std::scoped_lock lock(mutex_);
+        return modules_.emplace_back(std::move(module)).get();
+    }
+    void remove(CUmodule module) {
+        const std::scoped_lock lock(mutex_);
+        std::erase_if(modules_, [module](const auto& loaded) { return loaded.get() == module; });
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<CUmod_st>> modules_;
+};
+Modules& modules = *new Modules;
+
+int current_ordinal() {
+    return current != nullptr ? static_cast<int>(current - contexts.data()) : -1;
+}
 
 template <class... Arguments>
 hipError_t hip(const char* name, Arguments... arguments) {
@@ -78,7 +100,7 @@ CUresult run(const char* entry, Needs needs, Effect effect, int faulty_live::*ob
         if (current == nullptr) {
             return CUDA_ERROR_INVALID_CONTEXT;
         }
-        if (const auto error = translate(hip("hipSetDevice", current->ordinal)); error != CUDA_SUCCESS) {
+        if (const auto error = translate(hip("hipSetDevice", current_ordinal())); error != CUDA_SUCCESS) {
             return error;
         }
         return static_cast<CUresult>(call());
@@ -167,7 +189,6 @@ KILN_FAULTY CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute wanted,
 KILN_FAULTY CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     return run("cuDevicePrimaryCtxRetain", Needs::driver, [&] {
         *context = &contexts[static_cast<std::size_t>(device)];
-        (*context)->ordinal = device;
         return CUDA_SUCCESS;
     });
 }
@@ -188,7 +209,7 @@ KILN_FAULTY CUresult cuCtxSetCurrent(CUcontext context) {
 
 KILN_FAULTY CUresult cuCtxGetDevice(CUdevice* device) {
     return run("cuCtxGetDevice", Needs::context, [&] {
-        *device = current->ordinal;
+        *device = current_ordinal();
         return CUDA_SUCCESS;
     });
 }
@@ -198,7 +219,7 @@ KILN_FAULTY CUresult cuModuleLoadData(CUmodule* module, const void* image) {
         auto made = std::make_unique<CUmod_st>();
         const CUresult error =
             is_cubin(image) ? CUDA_SUCCESS : translate(hip("hipModuleLoadData", &made->real, image));
-        *module = error == CUDA_SUCCESS ? made.release() : nullptr;
+        *module = error == CUDA_SUCCESS ? modules.add(std::move(made)) : nullptr;
         return error;
     });
 }
@@ -207,7 +228,7 @@ KILN_FAULTY CUresult cuModuleUnload(CUmodule module) {
     return run("cuModuleUnload", Needs::context, Effect::destroys, &faulty_live::modules, -1, [&] {
         const CUresult error =
             module->real != nullptr ? translate(hip("hipModuleUnload", module->real)) : CUDA_SUCCESS;
-        delete module;
+        modules.remove(module);
         return error;
     });
 }
@@ -401,9 +422,13 @@ KILN_FAULTY int faulty_last_error(void) {
 }
 
 KILN_FAULTY int faulty_current_device(void) {
-    return current != nullptr ? current->ordinal : -1;
+    return current_ordinal();
 }
 
 KILN_FAULTY int faulty_reset_device(void) {
     return static_cast<int>(translate(hip("hipDeviceReset")));
+}
+
+KILN_FAULTY void faulty_set_current_device(int device) {
+    current = device >= 0 ? &contexts[static_cast<std::size_t>(device)] : nullptr;
 }

@@ -154,3 +154,8 @@ KILN_FAULTY int faulty_current_device(void) {
     entry(&device);
     return device;
 }
+
+KILN_FAULTY void faulty_set_current_device(int device) {
+    static auto* const entry = real<int(int)>("hipSetDevice");
+    entry(device);
+}
