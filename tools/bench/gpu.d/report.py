@@ -60,9 +60,8 @@ def _twice_goal(cases):
 
 
 def _launch_goal(launch):
-    bare, plan = launch["bare_ns"]["median"], launch["plan_ns"]["median"]
-    more = plan - bare
-    misses = [] if more <= 50 and more <= 0.02 * bare else [f"{plan:.0f} ns, the driver's own call {bare:.0f} ns"]
+    bare, more = launch["bare_ns"]["median"], launch["more_ns"]["median"]
+    misses = [] if more <= 50 and more <= 0.02 * bare else [f"{_figure(launch['more_ns'], 0)} ns more than {bare:.0f} ns"]
     return _goal("a launch within 2% and 50 ns of the driver's own call", 1, misses)
 
 
@@ -110,9 +109,8 @@ def _service_table(service):
     yield _row("---", "---", "---")
     if "launch" in service:
         launch = service["launch"]
-        more = launch["plan_ns"]["median"] - launch["bare_ns"]["median"]
-        yield _row("a plan's launch, ns", _figure(launch["plan_ns"], 0),
-                   f"the driver's own call {_figure(launch['bare_ns'], 0)}: kiln adds {more:.0f}")
+        yield _row("a plan's launch, ns", _figure(launch["plan_ns"], 0), f"the driver's own call {_figure(launch['bare_ns'], 0)}")
+        yield _row(f"what it is more, ns: pairs of bursts of {launch['burst']}", _figure(launch["more_ns"], 0), "goal: 50, and 2%")
     if "first_use" in service:
         first = service["first_use"]
         n, k = first["problem"]

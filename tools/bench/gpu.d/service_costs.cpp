@@ -86,8 +86,8 @@ Plan<Linear> prepare(const Service& service, const Problem& problem) {
 }
 
 nlohmann::json launch_cost(const Plan<Linear>& plan, const Rotation& rotation, std::int64_t m, int rounds) {
-    // So many that the clock costs nothing, and that the driver's queue does not fill.
-    constexpr int kBurst = 200;
+    // So many that the clock costs nothing, and so few that a pair of bursts sees the same machine.
+    constexpr int kBurst = 50;
     const cuda::Gpu& gpu = cuda::Gpu::instance();
     const cuda::Calls& calls = gpu.calls();
     const cuda::Stream stream = gpu.stream();

@@ -38,10 +38,11 @@ class _Timed:
 
 
 class Graphed(_Timed):
-    """Replays of one graph."""
+    """Replays of one graph. It keeps `call`, and with it the arrays whose addresses the graph holds."""
 
     def __init__(self, call, launches):
         super().__init__(launches)
+        self._call = call
         self._graph, self._results = graph_of(call, launches)
 
     def _enqueue(self):
