@@ -9,6 +9,11 @@ import tempfile
 import unittest
 
 GPU = sys.argv.pop(1)
+sys.path.insert(0, GPU + ".d")
+
+import figures  # noqa: E402
+import sides  # noqa: E402
+
 DOUBLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "side_double.py")
 
 
@@ -59,6 +64,11 @@ class GpuTest(unittest.TestCase):
         self.assertAlmostEqual(kiln["spread"], 0.1)  # of 4.95, 5, 5.05 three times
         self.assertEqual(kiln["samples"], 9)
         self.assertIn("| 8 | 5.00 ± 0.10 | 4.50 ± 0.09 | 0.900 |", self.report())
+
+    def test_a_launch_is_compared_in_pairs(self):
+        self.run_gpu("--quick", bare=2000.0, plan=2010.0)
+        launch = self.result()["service"]["launch"]
+        self.assertEqual((launch["more_ns"]["median"], launch["more_ns"]["spread"]), (10.0, 0.0))
 
     def test_goals_are_met_at_the_bound_and_missed_below_it(self):
         self.run_gpu("--no-service", kiln=5.0, read=4.25)
@@ -112,6 +122,63 @@ class GpuTest(unittest.TestCase):
         done = self.run_gpu(refuse=["device"])
         self.assertEqual(done.returncode, 3)
         self.assertIn("refused on purpose", done.stderr)
+
+
+class PeerSideTest(unittest.TestCase):
+    """A peer that breaks its process takes no other with it."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="kiln-test-")
+        self.addCleanup(scratch.cleanup)
+        self.notes = os.path.join(scratch.name, "notes")
+        os.environ["PEERS_DOUBLE"] = self.notes
+        self.folder = os.path.dirname(DOUBLE)
+
+    def side(self, *wanted):
+        side = sides.PeerSide(os.path.join(self.folder, "peers_double.py"), "/folder", True, list(wanted))
+        side.begin_problem(512, 256)
+        side.begin_case(8)
+        return side
+
+    def lines(self):
+        with open(self.notes, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    def test_the_others_go_on_in_a_new_process_where_they_were(self):
+        side = self.side("faults", "good", "wrong")
+        made = side.make()
+        self.assertEqual(set(made), {"faults at launch", "good"})
+        measured, failures = figures.interleaved({name: side.contender(name) for name in made}, 2, 3)
+        self.assertEqual(set(measured), {"good"})
+        self.assertEqual(measured["good"]["samples"], 6)
+        self.assertEqual(failures, {"faults at launch": "illegal memory access"})
+        self.assertEqual(self.lines().count("started"), 3)
+        self.assertEqual(self.lines().count("problem 512 256"), 3)
+        side.begin_case(16)
+        self.assertEqual(set(side.make()), {"good"})  # who broke a process is not asked again, who was wrong is
+        self.assertEqual(self.lines().count("make faults when made"), 1)
+        self.assertEqual(self.lines().count("make wrong"), 2)
+        side.close()
+        self.assertEqual(len(side.left_out), 4)
+        self.assertIn("faults when made, 512 x 256, M = 8: illegal memory access", side.left_out)
+
+    def test_a_process_that_dies_is_no_different(self):
+        side = self.side("dies", "good")
+        self.assertEqual(set(side.make()), {"good"})
+        self.assertEqual(side.measure("good", 2), [10.0, 10.0])
+        self.assertIn("dies, 512 x 256, M = 8: peers_double.py ended with status 7", side.left_out)
+        side.close()
+
+    def test_after_too_many_starts_the_peers_are_gone(self):
+        side = self.side("dies")
+        for _ in range(3):
+            side._names = ["dies"]
+            side.make()
+        side._names = ["dies"]
+        with self.assertRaises(sides.PeersGone):
+            side.make()
+        with self.assertRaises(sides.Refused):
+            side.begin_problem(1, 1)
 
 
 if __name__ == "__main__":

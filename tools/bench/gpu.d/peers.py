@@ -1,12 +1,21 @@
-"""All that PyTorch and Triton bring to a case: its numbers, its reference, and its contenders, each checked before it is timed."""
+"""All that PyTorch and Triton bring to a case: its numbers, its reference, and its contenders, each checked before it is timed.
 
+As a program: the process of the peers, which tools/bench/gpu tells what to do. A line is a JSON list of a method of Peers and its
+arguments, the answer one of JSON."""
+
+import json
 import os
+import sys
 
-import torch
+try:
+    import torch
 
-import torch_peers
-from arrays import Arrays, preshuffled, relative_error
-from timing import Eager, Graphed
+    import torch_peers
+    from arrays import Arrays, preshuffled, relative_error
+    from timing import Eager, Graphed
+except ImportError as missing:
+    print(json.dumps({"error": str(missing)}))
+    sys.exit(0)
 
 # ||out - reference|| / ||reference|| at most, against float64 on the quantised activations. Rounding to bf16 alone gives
 # 1.7e-3; the product in bf16 does not quantise its activations, so it differs by what that costs.
@@ -22,85 +31,81 @@ def _write(path, tensor):
 class Peers:
     """One problem at a time, and of it one case at a time. `folder` is where the numbers go that kiln's side is to use."""
 
-    def __init__(self, folder, quick, wanted):
-        self._folder, self._quick, self._wanted = folder, quick, wanted
+    def __init__(self, folder, quick):
+        self._folder = folder
+        self._contenders = {}
         self._tuner = None
-        self.refusals = []
+        self.left_out = []
+        self.versions = {"torch": torch.__version__, "cuda of torch": torch.version.cuda}
         try:
+            import triton
             import triton_peers
 
+            self.versions["triton"] = triton.__version__
             self._triton = triton_peers
             self._tuner = triton_peers.Tuner(
                 triton_peers.QUICK_CONFIGURATIONS if quick else triton_peers.CONFIGURATIONS
             )
         except ImportError as missing:
             self._triton = None
-            self.refusals.append(f"triton: {missing}")
+            self.left_out.append(f"triton: {missing}")
 
-    def tuner_refusals(self):
+    def names(self):
+        return list(self._makers())
+
+    def end(self):
         """Configurations of the Triton kernels that did not work."""
-        return self._tuner.refusals if self._tuner is not None else []
+        return {"left_out": self._tuner.refusals if self._tuner is not None else []}
 
-    @staticmethod
-    def versions():
-        versions = {"torch": torch.__version__, "cuda of torch": torch.version.cuda}
-        try:
-            import triton
-
-            versions["triton"] = triton.__version__
-        except ImportError:
-            pass
-        return versions
-
-    def begin_problem(self, n, k):
+    def problem(self, n, k):
+        self._contenders = {}
         self.arrays = None  # its memory first
         self.arrays = Arrays(n, k, seed=n * 31 + k)
         _write(os.path.join(self._folder, "w"), preshuffled(self.arrays.w[0]))
         _write(os.path.join(self._folder, "w_scale"), self.arrays.w_scale[0])
+        return {}
 
-    def begin_case(self, m):
+    def case(self, m):
+        self._contenders = {}
         self.m = m
         self.x = self.arrays.activations(m)
         self.reference = self.arrays.reference(self.x)
         _write(os.path.join(self._folder, "x"), self.x)
+        return {}
 
-    def judge_kiln(self):
+    def judge(self):
         """What kiln's side left in the folder: its relative error, and how many outputs are not the reference rounded once.
         Throws where it is wrong."""
-        path = os.path.join(self._folder, "out")
-        out = torch.frombuffer(bytearray(open(path, "rb").read()), dtype=torch.bfloat16).cuda().view_as(self.reference)
-        error = relative_error(out, self.reference)
-        if not error <= TOLERANCES["kiln"]:
-            raise ArithmeticError(f"wrong: relative error {error:.3g}, at most {TOLERANCES['kiln']} is right")
-        differ = int((out != self.reference.to(torch.bfloat16)).sum())
-        return {"error": error, "differ": differ, "of": out.numel()}
+        with open(os.path.join(self._folder, "out"), "rb") as file:
+            out = torch.frombuffer(bytearray(file.read()), dtype=torch.bfloat16).cuda().view_as(self.reference)
+        error = self._judged(out, "kiln")
+        return {"relative_error": error, "differ": int((out != self.reference.to(torch.bfloat16)).sum()), "of": out.numel()}
 
-    def contenders(self):
-        """{name: {"contender", "error", ...}} of those that work; the others are lines of `refusals`."""
-        made = {}
-        for name, (make, tolerance) in self._makers().items():
-            if self._wanted and not any(word in name for word in self._wanted):
-                continue
-            try:
-                contender, first, remark = make()
-                error = relative_error(first[: self.m], self.reference)
-                if not error <= TOLERANCES[tolerance]:
-                    raise ArithmeticError(f"wrong: relative error {error:.3g}, at most {TOLERANCES[tolerance]} is right")
-                made[name] = {"contender": contender, "error": error, "remark": remark}
-            except Exception as failure:  # a peer must not end the run, whatever it throws
-                first_line = (str(failure).splitlines() or [type(failure).__name__])[0]
-                self.refusals.append(f"{name}, {self.arrays.n}x{self.arrays.k} M={self.m}: {first_line[:300]}")
-                torch.cuda.synchronize()
-        return made
+    def make(self, name):
+        """Builds a peer for the case, launches it as it will be timed, and checks what it computed."""
+        make, tolerance = self._makers()[name]
+        contender, remark = make()
+        error = self._judged(contender.result()[: self.m], tolerance)
+        self._contenders[name] = contender
+        return {"relative_error": error, "remark": remark}
+
+    def round(self, name, samples):
+        return {"us": self._contenders[name].measure(samples)}
+
+    def _judged(self, out, tolerance):
+        error = relative_error(out, self.reference)
+        if not error <= TOLERANCES[tolerance]:
+            raise ArithmeticError(f"wrong: relative error {error:.3g}, at most {TOLERANCES[tolerance]} is right")
+        return error
 
     def _makers(self):
         makers = {
-            "torch quantise + scaled_mm, eager": (lambda: self._torch(torch_peers.quantise_outer_major, Eager), "fp8"),
             "torch quantise + scaled_mm, graph": (lambda: self._torch(torch_peers.quantise_outer_major, Graphed), "fp8"),
             "torch.compile quantise + scaled_mm, graph": (lambda: self._torch(torch_peers.compiled_quantise, Graphed), "fp8"),
+            "torch quantise + scaled_mm, eager": (lambda: self._torch(torch_peers.quantise_outer_major, Eager), "fp8"),
             "scaled_mm alone, graph": (self._product_alone, "fp8"),
-            "bf16 matmul, eager": (lambda: self._bf16(Eager), "bf16"),
             "bf16 matmul, graph": (lambda: self._bf16(Graphed), "bf16"),
+            "bf16 matmul, eager": (lambda: self._bf16(Eager), "bf16"),
         }
         if self._triton is not None:
             makers["triton quantise + product, graph"] = (lambda: self._tuned(self._triton.two_kernels), "fp8")
@@ -119,9 +124,7 @@ class Peers:
         return x.repeat(self.arrays.copies, 1, 1)
 
     def _timed(self, timed, call, remark=""):
-        first = call(0)
-        torch.cuda.synchronize()
-        return timed(call, self._launches(timed)), first, remark
+        return timed(call, self._launches(timed)), remark
 
     def _torch(self, quantise, timed):
         arrays = self.arrays
@@ -163,3 +166,33 @@ class Peers:
         columns, swap, warps, stages = best
         remark = f"{columns} columns, {warps} warps, {stages} stages" + (", weights on the left" if swap else "")
         return self._timed(Graphed, make_call(self.arrays, x, best), remark)
+
+
+def _is_broken():
+    """After some CUDA errors nothing works any more in a process."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+def serve():
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print is not for who asked
+    peers = None
+    for line in sys.stdin:
+        method, *arguments = json.loads(line)
+        try:
+            if method == "begin":
+                peers = Peers(*arguments)
+                answer = {"versions": peers.versions, "names": peers.names(), "left_out": peers.left_out}
+            else:
+                answer = getattr(peers, method)(*arguments)
+        except Exception as failure:  # a peer must not end the run, whatever it throws
+            answer = {"error": str(failure) or type(failure).__name__, "fatal": _is_broken()}
+        answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    serve()

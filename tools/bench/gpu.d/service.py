@@ -5,7 +5,7 @@ import shutil
 import tempfile
 
 from figures import summary
-from kiln_side import ask_once
+from sides import ask_once
 
 
 def _summaries(answers, *names):

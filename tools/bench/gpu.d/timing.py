@@ -45,6 +45,13 @@ class Graphed(_Timed):
         self._call = call
         self._graph, self._results = graph_of(call, launches)
 
+    def result(self):
+        """What the last launch of a replay computes; every copy holds the same numbers."""
+        self._results[-1].view(torch.uint8).fill_(0xFF)  # NaN
+        self._graph.replay()
+        torch.cuda.synchronize()
+        return self._results[-1]
+
     def _enqueue(self):
         self._graph.replay()
 
@@ -55,6 +62,9 @@ class Eager(_Timed):
     def __init__(self, call, launches):
         super().__init__(launches)
         self._call = call
+
+    def result(self):
+        return self._call(0)
 
     def _enqueue(self):
         for index in range(self.launches):
