@@ -51,6 +51,7 @@ Result<std::vector<std::string>> find_command(const CompilerConfig& config) {
         }
     }
     std::vector<std::string> looked_in;
+    looked_in.reserve(folders.size());
     for (const fs::path& folder : folders) {
         looked_in.push_back(folder.string());
     }
@@ -62,6 +63,7 @@ Result<std::vector<std::string>> find_command(const CompilerConfig& config) {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
     std::vector<char*> list;
+    list.reserve(texts.size() + 1);
     for (std::string& text : texts) {
         list.push_back(text.data());
     }
