@@ -23,12 +23,14 @@ class _Side:
         )
 
     def _tell(self, line):
-        try:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            pass  # it ended, or was closed; the answer that is missing below says so
-        answer = self._process.stdout.readline()
+        answer = ""
+        if not self._process.stdout.closed:
+            try:
+                self._process.stdin.write(line + "\n")
+                self._process.stdin.flush()
+            except BrokenPipeError:
+                pass  # it ended; no answer comes
+            answer = self._process.stdout.readline()
         if not answer:
             name = os.path.basename(self._process.args[-1])
             raise Refused({"error": f"{name} ended with status {self._process.wait()}", "fatal": True})
