@@ -205,6 +205,8 @@ TEST_CASE("TheCurrentDeviceIsLeftAlone") {
     CHECK(current_device() == kNoneCurrent);
     REQUIRE(other.make_current());
     CHECK(current_device() == 1);
+    CHECK(other.current_ordinal() == 1);
+    CHECK(devices()[0]->current_ordinal() == 1);
     CHECK(devices()[0]->allocate(std::size_t{1} << 50).error().code == ErrorCode::device_failed);
     CHECK(current_device() == 1);
     REQUIRE(devices()[0]->make_current());

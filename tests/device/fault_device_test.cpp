@@ -189,11 +189,15 @@ TEST_CASE("AFailureToMakeADeviceCurrentIsAnError") {
         CHECK(refused.error().message.find(
                   error_text("hipSetDevice on device 1", "cuCtxSetCurrent on device 1")) == 0);
         CHECK(faulty().state() == before);
-        faulty().arm(error_text("hipGetDevice", "cuCtxGetDevice"), 1, 1, error);
-        // With CUDA a thread without a context is on the first device.
-        const bool none_current = kCuda && error == 201;
-        CHECK(second_device().current_ordinal() == (none_current ? 0 : -1));
+        faulty().arm(error_text("hipGetDevice", "cuCtxGetCurrent"), 1, 1, error);
+        CHECK(second_device().current_ordinal() == -1);
         CHECK(faulty().state() == before);
+        if (kCuda) {  // the context that is current is another device's
+            faulty().set_current_device(0);
+            faulty().arm("cuCtxGetDevice", 1, 1, error);
+            CHECK(second_device().current_ordinal() == -1);
+            faulty().set_current_device(kiln::test::kNoneCurrent);
+        }
         faulty().disarm();
     }
 }

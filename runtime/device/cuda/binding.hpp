@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 
 #include "runtime/device/cuda/api.hpp"
@@ -21,6 +22,10 @@ class Library final : public driver::Library {
     // the GPU, and for the life of the process: what the program makes in it may outlive whatever kiln holds.
     // Thread safe.
     [[nodiscard]] CUresult primary_context(int ordinal, CUcontext* context) const;
+    // Null before that.
+    [[nodiscard]] CUcontext known_context(int ordinal) const {
+        return contexts_[static_cast<std::size_t>(ordinal)].load(std::memory_order_acquire);
+    }
 
   private:
     const std::unique_ptr<std::atomic<CUcontext>[]> contexts_;  // by ordinal; null until the first use

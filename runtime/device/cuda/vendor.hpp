@@ -53,13 +53,16 @@ struct Vendor {
         return library.primary_context(ordinal, own);
     }
     static Status get_current(const Api& api, CUcontext* current) { return api.cuCtxGetCurrent(current); }
-    static Status get_current_ordinal(const Api& api, int* ordinal) {
-        const CUresult error = api.cuCtxGetDevice(ordinal);
-        if (error != CUDA_ERROR_INVALID_CONTEXT) [[likely]] {
+    // On the launch path: which context is current is a cheaper question than which device it is of.
+    static Status get_current_ordinal(const Library& library, int own, int* ordinal) {
+        CUcontext current = nullptr;
+        const CUresult error = library.api.cuCtxGetCurrent(&current);
+        if (error != CUDA_SUCCESS || current == nullptr) [[unlikely]] {
+            *ordinal = 0;
             return error;
         }
-        *ordinal = 0;
-        return CUDA_SUCCESS;
+        *ordinal = own;
+        return current == library.known_context(own) ? CUDA_SUCCESS : library.api.cuCtxGetDevice(ordinal);
     }
     static Status set_current(const Api& api, CUcontext current) { return api.cuCtxSetCurrent(current); }
     static auto exchange_capture_mode(const Api& api) { return api.cuThreadExchangeStreamCaptureMode; }

@@ -83,7 +83,8 @@ class DriverDevice : public Device {
 
     int current_ordinal() const noexcept override {
         int ordinal = -1;
-        if (Vendor::get_current_ordinal(api_, &ordinal) != Vendor::kSuccess) [[unlikely]] {
+        if (Vendor::get_current_ordinal(*library_, info_.ordinal, &ordinal) != Vendor::kSuccess)
+            [[unlikely]] {
             Vendor::forget_error(api_);
             return -1;
         }

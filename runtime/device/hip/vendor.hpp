@@ -52,7 +52,9 @@ struct Vendor {
         return kSuccess;
     }
     static Status get_current(const Api& api, int* current) { return api.hipGetDevice(current); }
-    static Status get_current_ordinal(const Api& api, int* ordinal) { return api.hipGetDevice(ordinal); }
+    static Status get_current_ordinal(const Library& library, int, int* ordinal) {
+        return library.api.hipGetDevice(ordinal);
+    }
     static Status set_current(const Api& api, int current) { return api.hipSetDevice(current); }
     static auto exchange_capture_mode(const Api& api) { return api.hipThreadExchangeStreamCaptureMode; }
 
