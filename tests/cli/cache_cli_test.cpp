@@ -31,7 +31,8 @@ struct WarmCache {
     std::size_t entries = 0;
 
     WarmCache() {
-        const auto warmed = run_kiln({"warm", "--json", "linear", "n=4096", "k=2048"}, environment);
+        const auto warmed =
+            run_kiln({"warm", "--json", "--target", "gfx950", "linear", "n=4096", "k=2048"}, environment);
         INFO(warmed.err);
         REQUIRE(warmed.exit_code == 0);
         entries = warmed.json()["summary"]["compiled"].get<std::size_t>();
