@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 GPU = sys.argv.pop(1)
@@ -28,16 +29,16 @@ class GpuTest(unittest.TestCase):
         os.makedirs(os.path.join(self.folder, "stage", "bin"))
         os.symlink(DOUBLE, os.path.join(self.folder, "stage", "bin", "bench_gpu"))
 
-    def run_gpu(self, *options, rows=(row(512, 256), row(1024, 512), row(64, 128, "gfx950")), **behaviour):
+    def run_gpu(self, *options, rows=(row(512, 256), row(1024, 512), row(64, 128, "gfx950")), start=None, **behaviour):
         table = os.path.join(self.folder, "table.json")
         with open(table, "w", encoding="utf-8") as file:
             json.dump({"rows": list(rows)}, file)
         self.out = os.path.join(self.folder, "out")
-        return subprocess.run(
-            [sys.executable, "-B", GPU, "--stage", os.path.join(self.folder, "stage"), "--table", table, "--peers", "none",
-             "--out", self.out, *options],
-            env={**os.environ, "SIDE_DOUBLE": json.dumps(behaviour)}, capture_output=True, text=True,
-        )
+        command = [sys.executable, "-B", GPU, "--stage", os.path.join(self.folder, "stage"), "--table", table,
+                   "--peers", "none", "--out", self.out, *options]
+        settings = {"env": {**os.environ, "SIDE_DOUBLE": json.dumps(behaviour)}, "text": True,
+                    "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return (start or subprocess.run)(command, **settings)
 
     def result(self):
         with open(os.path.join(self.out, "gpu.json"), encoding="utf-8") as file:
@@ -107,6 +108,23 @@ class GpuTest(unittest.TestCase):
         done = self.run_gpu("--no-service", "--problem", "512x256", "--m", "1,2", end_at="case")
         self.assertEqual(done.returncode, 1)
         self.assertEqual([case["failure"] for case in self.result()["cases"]], ["bench_gpu ended with status 9"] * 2)
+
+    def test_what_is_measured_is_written_after_each_problem(self):
+        # The second problem never ends: the run is ended from outside, once the first is there or is long overdue.
+        started = []
+        deadline = time.monotonic() + 120
+
+        def end_when_written(*command, **options):
+            started.append(subprocess.Popen(*command, **options))
+            written = os.path.join(self.out, "gpu.md")
+            while time.monotonic() < deadline and not (os.path.exists(written) and os.path.getsize(written) > 0):
+                time.sleep(0.01)
+            started[0].kill()
+            started[0].communicate()
+
+        self.run_gpu("--no-service", "--m", "8", start=end_when_written, hang_at="problem 1024 512 8")
+        self.assertEqual([(case["n"], case["m"]) for case in self.result()["cases"]], [(512, 8)])
+        self.assertIn("### 512 x 256", self.report())
 
     def test_after_the_limit_no_case_begins_and_that_is_said(self):
         done = self.run_gpu("--no-service", "--limit", "0")

@@ -5,13 +5,15 @@ import json
 import os
 import sys
 
-behaviour = {"kiln": 5.0, "read": 4.5, "bare": 2000.0, "plan": 2010.0, "refuse": [], "end_at": None}
+behaviour = {"kiln": 5.0, "read": 4.5, "bare": 2000.0, "plan": 2010.0, "refuse": [], "end_at": None, "hang_at": None}
 behaviour |= json.loads(os.environ.get("SIDE_DOUBLE", "{}"))
 
 
 def answer(words):
     if words[0] == behaviour["end_at"]:
         os._exit(9)
+    if " ".join(words) == behaviour["hang_at"]:
+        sys.stdin.read()
     if " ".join(words[:4]) in behaviour["refuse"]:
         return {"error": "refused on purpose"}
     if words[0] == "device":
