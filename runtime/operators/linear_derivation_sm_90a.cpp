@@ -22,11 +22,11 @@ constexpr std::int64_t kMaxWarps = 16;
 constexpr std::int64_t kWarpsToFill = 8;
 constexpr std::int64_t kPiecesInFlight = 32;  // of 2 KiB
 constexpr std::int64_t kRoundPieces = 24;     // what the beginning and the end of a work-group cost
-constexpr std::int64_t kMaxSteps = 32;
+constexpr std::int64_t kMaxSteps = 512;
 constexpr std::int64_t kLeastSteps = 4;
 constexpr std::int64_t kMostSteps = 8;
-constexpr std::int64_t kFileRegisters = 64 * 1024;  // of a multiprocessor
-constexpr std::int64_t kMaxRegisters = 250;         // of a lane
+constexpr std::int64_t kQuarterRegisters = 16 * 1024;
+constexpr std::int64_t kMaxRegisters = 250;  // of a lane
 // The best first: for one or two groups of tokens, and for more.
 constexpr std::int64_t kSplitsForFew[] = {2, 4, 1, 8};
 constexpr std::int64_t kSplitsForMany[] = {4, 2, 1, 8};
@@ -63,11 +63,13 @@ struct Choice {
 // 4. of the header.
 bool fits_registers(const Choice& choice, std::int64_t own_blocks) {
     const std::int64_t groups = ceil_div(choice.max_m, kTokens);
-    const std::int64_t lanes = 32 * (choice.warps() + 1);
+    // A quarter of a multiprocessor holds a quarter of the warps, rounded up, and has a file of its own.
+    const std::int64_t warps_in_quarter = ceil_div(choice.warps() + 1, 4);
+    const std::int64_t limit = std::min(kMaxRegisters, kQuarterRegisters / (32 * warps_in_quarter) / 8 * 8);
     const std::int64_t multiplying = 70 + 16 * groups + 4 * groups * choice.warp_tiles +
                                      (groups > 1 ? 4 * groups : 20 * choice.warp_tiles);
     const std::int64_t together = std::min<std::int64_t>(8, ceil_div(groups * own_blocks, choice.warps()));
-    return std::max(multiplying, 60 + 16 * together) <= std::min(kMaxRegisters, kFileRegisters / lanes);
+    return std::max(multiplying, 60 + 16 * together) <= limit;
 }
 
 // The most stages that shared memory holds; nothing when it holds none.

@@ -120,6 +120,82 @@ TEST_CASE("WarmAsksForWhatAServiceOfThisEnvironmentServes") {
     CHECK(run_kiln(with({"warm"}, kProblem), environment).exit_code == 0);
 }
 
+TEST_CASE("WarmLeavesOutWhatNothingHereCompilesForWhereNobodyAsksForIt") {
+    const TemporaryFolder folder;
+    const std::map<std::string, std::string> environment = {
+        {"KILN_CACHE_DIR", (folder.path() / "cache").string()}, {"KILN_CUDA_PREFIX", folder.path().string()}};
+    const auto warmed = run_kiln(with({"warm", "--json"}, kProblem), environment);
+    CHECK(warmed.exit_code == 0);
+    CHECK(contains(warmed.err, "which --target sm_90a asks for"));
+    const auto document = warmed.json();
+    const auto left_out = document["summary"]["without_compiler"].get<int>();
+    CHECK(left_out > 0);
+    for (const auto& item : document["items"]) {
+        CHECK(item["target"] == "gfx950");
+    }
+    // So does a gate, with a compiler and without any.
+    CHECK(run_kiln(with({"warm", "--check"}, kProblem), environment).exit_code == 0);
+    auto bare = environment;
+    bare.emplace("KILN_WORKER", (folder.path() / "none").string());
+    CHECK(run_kiln(with({"warm", "--check"}, kProblem), bare).exit_code == 0);
+
+    const auto asked = run_kiln(with({"warm", "--json", "--target", "sm_90a"}, kProblem), environment);
+    CHECK(asked.exit_code == 3);
+    CHECK(asked.json()["summary"]["failed"] == left_out);
+    CHECK(asked.json()["summary"]["without_compiler"] == 0);
+    CHECK(contains(asked.err, folder.path().string()));
+
+    // Where nothing can be compiled at all, nothing is left out in silence.
+    bare["KILN_CACHE_DIR"] = (folder.path() / "other").string();
+    CHECK(run_kiln(with({"warm", "--json"}, kProblem), bare).json()["summary"]["failed"] > left_out);
+}
+
+TEST_CASE("WarmForAProcessorOfAnotherVendorNeedsItsCompilerAlone") {
+    const TemporaryFolder folder;
+    const std::map<std::string, std::string> environment = {{"KILN_CACHE_DIR", folder.path().string()}};
+    const auto warm = with({"warm", "--json", "--target", "sm_90a"}, kProblem);
+    const auto first = run_kiln(warm, environment);
+    if (first.exit_code == 3) {
+        MESSAGE("skipped: " << first.err);
+        return;
+    }
+    REQUIRE(first.exit_code == 0);
+    CHECK(first.json()["summary"]["compiled"] == first.json()["items"].size());
+    CHECK(first.json()["items"].size() >= 4);
+    CHECK(run_kiln(warm, environment).json()["summary"]["compiled"] == 0);
+
+    auto bare = environment;
+    bare.emplace("KILN_ROCM_PREFIX", folder.path().string());
+    CHECK(run_kiln(with(warm, {"--check"}), bare).exit_code == 0);
+    const auto meta =
+        run_kiln(with({"show", "--m", "1", "--meta", "--json", "--target", "sm_90a"}, kProblem), bare);
+    CHECK(meta.json()["origin"] == "cache");
+    CHECK(meta.json()["meta"]["stack_bytes"] == 0);
+}
+
+TEST_CASE("ExplainAndShowNameWhatServesAProcessorWithoutACompilerForIt") {
+    auto environment = warm_cache();
+    environment.emplace("KILN_CUDA_PREFIX", environment["KILN_CACHE_DIR"]);
+    const auto explained =
+        run_kiln(with({"explain", "--json", "--m", "9", "--target", "sm_90a"}, kProblem), environment);
+    CHECK(explained.exit_code == 0);
+    CHECK(explained.json()["served"] == true);
+    CHECK(explained.json()["bucket"]["max_m"] == 16);
+    CHECK(explained.json()["constants"].contains("split_k"));
+    const auto source =
+        run_kiln(with({"show", "--m", "9", "--source", "--target", "sm_90a"}, kProblem), environment);
+    CHECK(source.exit_code == 0);
+    CHECK(contains(source.out, "linear/small_m.sm_90a.cu"));
+    CHECK(contains(source.out, "kSplitK = "));
+    CHECK(contains(source.out, "kMaxM = 16"));
+
+    const auto derived =
+        run_kiln({"suggest", "--json", "linear", "n=48", "k=384", "--target", "sm_90a"}, environment);
+    CHECK(derived.exit_code == 0);
+    CHECK(derived.json()["table"]["rows"][0]["target"] == "sm_90a");
+    CHECK(derived.json()["table"]["rows"][0]["buckets"].size() == 4);
+}
+
 TEST_CASE("CheckWithoutACacheFindsEverythingMissing") {
     const TemporaryFolder folder;
     std::ofstream(folder.path() / "file") << "x";
@@ -152,8 +228,21 @@ TEST_CASE("VerifyComparesWithTheReferenceAndCounts") {
         CHECK(one["error"].get<double>() <= one["bound"].get<double>());
         CHECK(one["counts"]["instructions"].get<int>() > 0);
         CHECK(one["counts"]["mfma"].get<int>() > 0);
+        CHECK(one["replayed"] == true);
     }
     CHECK(document["device"]["simulated"] == true);
+}
+
+TEST_CASE("VerifyTakesRangesOfM") {
+    const auto outcome = run_kiln(with({"verify", "--json", "--m", "8,1-2,2,31-33"}, kProblem), warm_cache());
+    const auto document = outcome.json();
+    std::vector<int> values;
+    for (const auto& one : document["cases"]) {
+        values.push_back(one["m"].get<int>());
+    }
+    CHECK(values == std::vector<int>{1, 2, 8, 31, 32, 33});
+    CHECK(document["summary"]["passed"] == 5);
+    CHECK(document["summary"]["declined"] == 1);
 }
 
 TEST_CASE("VerifyDeclinesWhatTheRowDoesNotCover") {
@@ -296,6 +385,11 @@ TEST_CASE("BadUsageEndsWithTwoAndSaysWhat") {
         {"verify", "linear", "n=4096", "k=2048", "--m", "0"},
         {"verify", "linear", "n=4096", "k=2048", "--m", "1,x"},
         {"verify", "linear", "n=4096", "k=2048", "--m", "1,"},
+        {"verify", "linear", "n=4096", "k=2048", "--m", "3-2"},
+        {"verify", "linear", "n=4096", "k=2048", "--m", "1-"},
+        {"verify", "linear", "n=4096", "k=2048", "--m", "-3"},
+        {"verify", "linear", "n=4096", "k=2048", "--m", "1-2-3"},
+        {"verify", "linear", "n=4096", "k=2048", "--m", "1-9223372036854775807"},
         {"verify", "linear", "n=4096", "k=2048", "--seed", "-1"},
         {"verify", "linear", "n=4096", "k=2048", "--ordinal", "7"},
         {"verify", "linear", "n=4096", "k=2048", "--target", "gfx942"},

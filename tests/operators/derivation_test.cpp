@@ -1,4 +1,4 @@
-// The rule that makes constants for a problem that no one has tuned.
+// The rule that makes constants for a problem that no one has tuned, on gfx950.
 
 #include "runtime/operators/linear_derivation_gfx950.hpp"
 

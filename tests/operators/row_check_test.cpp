@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -22,6 +23,21 @@ Row good_row() {
         {4, "linear/small_m", {{"tiles_n", 2}, {"waves", 8}, {"lane_rows", 4}, {"blocks_ahead", 4}}},
         {32, "linear/small_m", {{"tiles_n", 2}, {"waves", 16}, {"lane_rows", 16}, {"blocks_ahead", 2}}},
     };
+    return row;
+}
+
+Row sm_90a_row() {
+    Row row = good_row();
+    row.target = *kiln::tables::parse_target("sm_90a");
+    row.buckets = {{8,
+                    "linear/small_m",
+                    {{"split_k", 2},
+                     {"tiles_n", 5},
+                     {"warp_tiles", 5},
+                     {"warps_k", 8},
+                     {"steps", 8},
+                     {"stages", 8},
+                     {"early_steps", 4}}}};
     return row;
 }
 
@@ -134,6 +150,75 @@ TEST_CASE("dimensions whose product no integer holds are a fault like any too la
     Row row = good_row();
     row.buckets[1].max_m = std::numeric_limits<std::int64_t>::max();
     CHECK(fault_of(row).pointer == "/buckets/1/max_m");
+}
+
+TEST_CASE("constants are each processor's own") {
+    Row row = good_row();
+    row.target = *kiln::tables::parse_target("sm_90a");
+    const std::vector<RowFault> faults = check_row(row);
+    CHECK(std::ranges::any_of(faults, [](const RowFault& fault) {
+        return fault.pointer == "/buckets/0/constants" && fault.expected == "the constant split_k";
+    }));
+    CHECK(std::ranges::any_of(faults, [](const RowFault& fault) {
+        return fault.pointer == "/buckets/0/constants/waves" && fault.found == "waves";
+    }));
+    row = sm_90a_row();
+    CHECK(check_row(row).empty());
+    // A source that a user brings for another processor of the vendor takes the constants of ours.
+    row = good_row();
+    row.target = *kiln::tables::parse_target("gfx942");
+    CHECK(check_row(row).empty());
+    row = sm_90a_row();
+    row.target = *kiln::tables::parse_target("sm_100a");
+    CHECK(check_row(row).empty());
+}
+
+TEST_CASE("constants for sm_90a must tile the problem, and fit the warps and the shared memory") {
+    const auto pointer_with = [](const char* constant, std::int64_t value) {
+        Row row = sm_90a_row();
+        row.buckets[0].constants[constant] = value;
+        return fault_of(row).pointer.substr(std::string("/buckets/0/constants/").size());
+    };
+    CHECK(pointer_with("split_k", 3) == "split_k");
+    CHECK(pointer_with("split_k", 16) == "split_k");
+    CHECK(pointer_with("tiles_n", 0) == "tiles_n");
+    CHECK(pointer_with("tiles_n", 33) == "tiles_n");
+    CHECK(pointer_with("warp_tiles", 0) == "warp_tiles");
+    CHECK(pointer_with("warp_tiles", 6) == "warp_tiles");
+    CHECK(pointer_with("warps_k", 3) == "warps_k");     // 16 blocks
+    CHECK(pointer_with("warp_tiles", 1) == "warps_k");  // five times eight warps
+    CHECK(pointer_with("steps", 5) == "steps");
+    CHECK(pointer_with("stages", 9) == "stages");
+    CHECK(pointer_with("stages", 7) == "stages");  // eight warps and two blocks a step, and a ring
+    CHECK(pointer_with("early_steps", 9) == "early_steps");
+    CHECK(pointer_with("early_steps", 0) == "early_steps");
+    CHECK(pointer_with("tiles_n", 8) == "stages");  // 256 KiB of weights
+    Row row = sm_90a_row();
+    row.buckets[0].max_m = 65;
+    CHECK(fault_of(row).pointer == "/buckets/0/max_m");
+}
+
+TEST_CASE("a bucket for sm_90a is launched in whole clusters with what its shared memory holds") {
+    Row row = sm_90a_row();
+    REQUIRE(check_row(row).empty());
+    const Template* source = find_template("linear/small_m", "sm_90a");
+    REQUIRE(source != nullptr);
+    kiln::device::LaunchShape shape = source->launch_shape(row.problem, row.buckets[0]);
+    CHECK(shape.grid.x == 128);
+    CHECK(shape.block.x == 32 * 9);
+    // Weights, tokens, the cluster's sums, scales, barriers.
+    CHECK(shape.dynamic_lds_bytes == 163840 + 16384 + 2560 + (8 + 5) * 16 * 4 + 17 * 8);
+    // The last cluster has fewer tiles.
+    row.buckets[0].constants["tiles_n"] = 6;
+    row.buckets[0].constants["warp_tiles"] = 6;
+    row.buckets[0].constants["stages"] = row.buckets[0].constants["early_steps"] = 2;
+    row.buckets[0].constants["warps_k"] = 2;
+    REQUIRE(check_row(row).empty());
+    shape = source->launch_shape(row.problem, row.buckets[0]);
+    CHECK(shape.grid.x == 108);
+    CHECK(shape.block.x == 32 * 3);
+    CHECK(find_template("linear/small_m", "gfx1100") == find_template("linear/small_m", "gfx950"));
+    CHECK(find_template("linear/large_m", "sm_90a") == nullptr);
 }
 
 TEST_CASE("a bucket's launch shape and kernel name follow from problem and constants") {
