@@ -310,6 +310,11 @@ TEST_CASE("CudasDriverIsBoundByTheSameRules") {
     CHECK(has(both, "KILN_CUDA_LIBRARY says which one to use"));
     const auto later = probe(fmt::format("open {} keep cuda open {} load x", one, two));
     CHECK(has(later, "the process has loaded another copy of the CUDA driver"));
+    if (const auto bare = probe("bind cuda"); has(bare, "cuda error: ")) {
+        CHECK((has(bare, "no CUDA driver: libcuda.so.1: cannot open") || has(bare, "reports no device")));
+    } else {
+        MESSAGE("skipped: this machine has a CUDA GPU of its own");
+    }
     const auto none = probe("bind cuda", "KILN_CUDA_LIBRARY=/nonexistent/libcuda.so.1");
     CHECK(has(none, "cuda error: /nonexistent/libcuda.so.1: cannot open"));
     const auto hip = probe("bind cuda", fmt::format("KILN_CUDA_LIBRARY={}", kDouble));

@@ -11,7 +11,7 @@ mv "$work/first" "$work/moved"
 (cd "$work/moved" && find . -type f | sort)
 
 # Nothing but the installation may be found from here on.
-unset KILN_WORKER KILN_HIP_LIBRARY KILN_KERNEL_PATH KILN_SHAPES_PATH KILN_CACHE_PATH
+unset KILN_WORKER KILN_HIP_LIBRARY KILN_CUDA_LIBRARY KILN_KERNEL_PATH KILN_SHAPES_PATH KILN_CACHE_PATH
 export KILN_CACHE_DIR=$work/cache KILN_DEVICE=sim
 "$cmake" -S "$outside" -B "$work/outside" -DCMAKE_PREFIX_PATH="$work/moved" >"$work/configure.log" ||
     { cat "$work/configure.log" && exit 1; }
