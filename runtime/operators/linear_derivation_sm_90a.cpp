@@ -16,7 +16,6 @@ namespace {
 constexpr std::int64_t kTile = 16;
 constexpr std::int64_t kBlock = 128;
 constexpr std::int64_t kTokens = 8;
-constexpr std::int64_t kMultiprocessors = 132;
 constexpr std::int64_t kMaxTilesN = 32;
 constexpr std::int64_t kMaxWarps = 16;
 constexpr std::int64_t kWarpsToFill = 8;
@@ -27,9 +26,12 @@ constexpr std::int64_t kLeastSteps = 4;
 constexpr std::int64_t kMostSteps = 8;
 constexpr std::int64_t kQuarterRegisters = 16 * 1024;
 constexpr std::int64_t kMaxRegisters = 250;  // of a lane
-// The best first: for one or two groups of tokens, and for more.
-constexpr std::int64_t kSplitsForFew[] = {2, 4, 1, 8};
-constexpr std::int64_t kSplitsForMany[] = {4, 2, 1, 8};
+// Clusters of so many work-groups that fit the H200 at once, one work-group on a multiprocessor.
+struct Split {
+    std::int64_t split_k, clusters;
+};
+constexpr std::int64_t kLastSplit = 8;  // for a K that no other has room for
+constexpr Split kSplits[] = {{2, 66}, {1, 132}, {4, 30}, {kLastSplit, 14}};
 constexpr std::int64_t kBucketEnds[] = {8, 16, 24, 32};
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -125,15 +127,16 @@ std::optional<Choice> choose(const Problem& problem, std::int64_t max_m) {
     const std::int64_t blocks = k / kBlock;
     std::optional<Choice> best;
     std::int64_t best_cost = 0;
-    for (const std::int64_t split_k : max_m <= 2 * kTokens ? kSplitsForFew : kSplitsForMany) {
+    for (const auto& [split_k, clusters] : kSplits) {
         for (std::int64_t tiles_n = 1; tiles_n <= kMaxTilesN; ++tiles_n) {
             if (blocks % split_k != 0 || tiles_n > tiles) {
                 continue;
             }
             const std::int64_t own_blocks = blocks / split_k;
-            const std::int64_t rounds = ceil_div(ceil_div(tiles, tiles_n) * split_k, kMultiprocessors);
-            const std::int64_t cost = rounds * (tiles_n * own_blocks + kRoundPieces);
-            if (best && cost >= best_cost) {
+            const std::int64_t rounds = ceil_div(ceil_div(tiles, tiles_n), clusters);
+            const std::int64_t units = ceil_div(max_m, kTokens) * own_blocks;
+            const std::int64_t cost = rounds * (5 * (tiles_n * own_blocks + kRoundPieces) + 2 * units);
+            if (best && (cost >= best_cost || split_k == kLastSplit)) {
                 continue;
             }
             if (auto choice = arrange_warps(problem, {max_m, split_k, tiles_n, 0, 0, 0, 0}, own_blocks)) {

@@ -1,10 +1,11 @@
 // Constants of linear/small_m on sm_90a for a problem that no one has tuned: a rule, not a measurement.
 //
 //  1. Buckets end at M = 8, 16, 24 and 32: there the matrix instruction takes another eight tokens.
-//  2. split_k and tiles_n: the least work for the busiest of the 132 multiprocessors, each of which works off
-//     one work-group after the other: a work-group costs its 2 KiB pieces of weights, and 24 more for what it
-//     begins and ends with. Of equals, clusters of two up to M = 16 and of four beyond: their work-groups
-//     share the quantising of the activations.
+//  2. split_k and tiles_n: the least work for the busiest multiprocessor. Of clusters of 1, 2 and 4
+//     work-groups 132, 66 and 30 fit an H200 at once (seen there); what is more waits for another round.
+//     Eight are for a K that no other leaves room for. In pieces of 2 KiB, a work-group costs its weights, 24
+//     for what it begins and ends with, and 0.4 for every k block and eight tokens that it quantises: between
+//     these, the fastest of some candidates timed on an H200 changed from two work-groups a cluster to four.
 //  3. The rest: at least 64 KiB of weights in flight, or all that a work-group has; of those, four to eight
 //     steps, so that one is worked off while others arrive, and none is short; then as close to eight warps
 //     as can be, since fewer do not keep up with the memory and each adds its part of the sums; then no warp

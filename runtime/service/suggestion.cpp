@@ -23,7 +23,7 @@ operators::Answer<tables::Row> suggest_row(const operators::Operator& op, const 
     row.buckets = *std::move(buckets);
     row.provenance.kind = "derived";
     row.provenance.note =
-        fmt::format("by the rule of {}, from exact counts; not timed", row.buckets.front().template_id);
+        fmt::format("by the rule of {} for {}; not timed", row.buckets.front().template_id, target.processor);
     row.provenance.document =
         nlohmann::json{{"kind", row.provenance.kind}, {"note", row.provenance.note}}.dump();
     return row;
