@@ -202,11 +202,14 @@ TEST_CASE("tables: every dense projection that the layouts allow has a shipped r
             linear(),
             {{"n", projection["n"].get<std::int64_t>()}, {"k", projection["k"].get<std::int64_t>()}});
         if (linear().judge(problem)) {
-            const auto found = service->snapshot()->table->find("linear", problem, *parse_target(kDevice));
-            REQUIRE(found.row != nullptr);
-            CHECK(found.row->layer == LayerKind::shipped);
-            CHECK(mentions(found.row->provenance.note, projection["model"].get<std::string>()));
-            CHECK(mentions(found.row->provenance.note, "TP" + std::to_string(projection["tp"].get<int>())));
+            for (const char* device : {kDevice, "sm_90a"}) {
+                const auto found = service->snapshot()->table->find("linear", problem, *parse_target(device));
+                REQUIRE(found.row != nullptr);
+                CHECK(found.row->layer == LayerKind::shipped);
+                CHECK(mentions(found.row->provenance.note, projection["model"].get<std::string>()));
+                CHECK(
+                    mentions(found.row->provenance.note, "TP" + std::to_string(projection["tp"].get<int>())));
+            }
         }
     }
 }
@@ -222,6 +225,23 @@ TEST_CASE("tables: shipped rows that no one has timed are what the operator's ru
             REQUIRE(buckets);
             CHECK(row->buckets == *buckets);
         }
+    }
+}
+
+TEST_CASE("tables: shipped rows for sm_90a were timed, and say on what") {
+    const Scratch scratch;
+    const auto service = kiln::test::open(kiln::test::overrides_in(scratch));
+    WarmFilter filter;
+    filter.target = *parse_target("sm_90a");
+    const auto rows = service->rows(filter);
+    REQUIRE(!rows.empty());
+    for (const auto& row : rows) {
+        CAPTURE(row->origin.text());
+        CHECK(row->provenance.kind == "measured");
+        const auto document = nlohmann::json::parse(row->provenance.document);
+        CHECK(document["device"] == "NVIDIA H200");
+        CHECK(document["microseconds_at_max_m"].size() == row->buckets.size());
+        CHECK(row->buckets.back().max_m == 32);
     }
 }
 
