@@ -70,6 +70,12 @@ class GpuTest(unittest.TestCase):
         self.run_gpu("--quick", bare=2000.0, plan=2010.0)
         launch = self.result()["service"]["launch"]
         self.assertEqual((launch["more_ns"]["median"], launch["more_ns"]["spread"]), (10.0, 0.0))
+        self.assertIn("the median, at 95%: 10 to 10", self.report())
+
+    def test_the_interval_of_a_median_is_that_of_its_ranks(self):
+        # Of 101 samples the ranks 41 to 61, by the tables of the sign test.
+        self.assertEqual(figures.median_interval(list(range(1, 102))), [41, 61])
+        self.assertEqual(figures.median_interval([5.0]), [5.0, 5.0])
 
     def test_goals_are_met_at_the_bound_and_missed_below_it(self):
         self.run_gpu("--no-service", kiln=5.0, read=4.25)

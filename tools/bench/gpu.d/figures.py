@@ -1,5 +1,6 @@
 """Samples to the figures that are printed."""
 
+import math
 import statistics
 
 
@@ -9,6 +10,14 @@ def summary(samples):
         return {"median": samples[0], "spread": 0.0, "samples": len(samples)}
     low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
     return {"median": statistics.median(samples), "spread": high - low, "samples": len(samples)}
+
+
+def median_interval(samples):
+    """Between which samples the true median lies, at 95%: by their order, whatever they are distributed like."""
+    ordered = sorted(samples)
+    reach = 0.98 * math.sqrt(len(ordered))
+    middle = (len(ordered) - 1) / 2
+    return [ordered[max(0, math.floor(middle - reach))], ordered[min(len(ordered) - 1, math.ceil(middle + reach))]]
 
 
 def interleaved(contenders, rounds, samples):
