@@ -5,10 +5,10 @@
 // for its first activations, then for weights, by bulk copies, as many stages ahead as shared memory holds.
 // While they stream, it quantises its part of the activations into shared memory. Then its warps take k
 // blocks and tiles, kWarpTiles of these at a time. Weights are the rows of the matrix product and tokens its
-// columns, both widened from e4m3 to f16, which holds them exactly: an e4m3 product of warp size is emulated
-// in just that way, and the one of warpgroup size does not sum in full float32. At the end the sums of the
-// warps are added up, then those of the blocks, each block getting the others' sums of the columns that it
-// owns.
+// columns, both widened from e4m3 to f16, which holds them exactly: the compiler makes just that of an e4m3
+// product of warp size, and the one of warpgroup size is reported to sum in fewer bits than float32. At the
+// end the sums of the warps are added up, then those of the blocks, each block getting the others' sums of
+// the columns that it owns.
 
 #include "constants.h"
 #include "device/layout.h"
