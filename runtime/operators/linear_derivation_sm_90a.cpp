@@ -25,7 +25,7 @@ constexpr std::int64_t kMaxSteps = 512;
 constexpr std::int64_t kLeastSteps = 4;
 constexpr std::int64_t kMostSteps = 8;
 constexpr std::int64_t kQuarterRegisters = 16 * 1024;
-constexpr std::int64_t kMaxRegisters = 250;  // of a lane
+constexpr std::int64_t kMaxRegisters = 224;  // of a lane
 // Clusters of so many work-groups that fit the H200 at once, one work-group on a multiprocessor.
 struct Split {
     std::int64_t split_k, clusters;
@@ -68,7 +68,7 @@ bool fits_registers(const Choice& choice, std::int64_t own_blocks) {
     // A quarter of a multiprocessor holds a quarter of the warps, rounded up, and has a file of its own.
     const std::int64_t warps_in_quarter = ceil_div(choice.warps() + 1, 4);
     const std::int64_t limit = std::min(kMaxRegisters, kQuarterRegisters / (32 * warps_in_quarter) / 8 * 8);
-    const std::int64_t multiplying = 70 + 16 * groups + 4 * groups * choice.warp_tiles +
+    const std::int64_t multiplying = 70 + 16 * groups + (4 * groups + 2) * choice.warp_tiles +
                                      (groups > 1 ? 4 * groups : 20 * choice.warp_tiles);
     const std::int64_t together = std::min<std::int64_t>(8, ceil_div(groups * own_blocks, choice.warps()));
     return std::max(multiplying, 60 + 16 * together) <= limit;

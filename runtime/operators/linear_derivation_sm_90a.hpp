@@ -11,9 +11,9 @@
 //     as can be, since fewer do not keep up with the memory and each adds its part of the sums; then no warp
 //     with fewer tiles than its neighbours; then the most tiles a warp, since tokens are unpacked once for
 //     them. All stages are asked for before the activations.
-//  4. Registers that leave the compiler without spills: for groups of eight tokens, 70 + 16 a group + 4 a
-//     group and tile + 4 a group (20 a tile where there is but one group) while it multiplies, 60 + 16 for
-//     each of at most eight k blocks that a warp quantises together.
+//  4. Registers, at most 224, that leave the compiler without spills: for groups of eight tokens, 70 + 16 a
+//     group + 4 a group and tile + 2 a tile + 4 a group (20 a tile where there is but one group) while it
+//     multiplies, 60 + 16 for each of at most eight k blocks that a warp quantises together.
 #pragma once
 
 #include <vector>
