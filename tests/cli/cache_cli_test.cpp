@@ -189,7 +189,8 @@ TEST_CASE_FIXTURE(WarmCache, "ClearRemovesTheStoreAndNothingElse") {
     CHECK(entry_files().empty());
     CHECK(fs::exists(folder / "notes.txt"));
     CHECK(!fs::exists(folder / "v1"));
-    CHECK(run({"warm", "linear", "n=4096", "k=2048"})["summary"]["compiled"] == entries);
+    CHECK(run({"warm", "--target", "gfx950", "linear", "n=4096", "k=2048"})["summary"]["compiled"] ==
+          entries);
 }
 
 TEST_CASE_FIXTURE(WarmCache, "WarmingThatEvictsWhatItFoundIsNoSuccess") {
@@ -217,7 +218,8 @@ TEST_CASE_FIXTURE(WarmCache, "LayersAreNeverPruned") {
     CHECK(run_kiln({"prune", "--max-size", "0"}, as_layer).exit_code == 0);
     CHECK(entry_files().size() == entries);
     // And what a layer holds is not compiled.
-    const auto warmed = run_kiln({"warm", "--json", "linear", "n=4096", "k=2048"}, as_layer);
+    const auto warmed =
+        run_kiln({"warm", "--json", "--target", "gfx950", "linear", "n=4096", "k=2048"}, as_layer);
     CHECK(warmed.json()["summary"]["compiled"] == 0);
     CHECK(warmed.json()["summary"]["hits"] == entries);
 }
