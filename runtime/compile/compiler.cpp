@@ -112,6 +112,9 @@ class CheckingCompiler final : public Compiler {
         if (!found) {
             return fail(found);
         }
+        if (fork_generation() != fork_generation_) {
+            return forked();
+        }
         {
             const std::lock_guard lock(mutex_);
             if (able_.contains(target)) {

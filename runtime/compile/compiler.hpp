@@ -27,7 +27,7 @@ struct Header {
 };
 
 struct CompileRequest {
-    std::string name;    // what diagnostics call the source: "linear/small_m.hip"
+    std::string name;    // what diagnostics call the source: "linear/small_m.gfx950.hip"
     std::string source;  // the template's text
     std::vector<Header> headers;
     std::string target;  // "gfx950", "gfx950:xnack-", "sm_90a"

@@ -29,8 +29,8 @@ struct LinearKernargs {
 };
 static_assert(sizeof(LinearKernargs) == 40);
 
-// The kernel reaches x by 32-bit byte offsets: 64 rows (the largest bucket that a table may have) of this
-// many elements.
+// On gfx950 a kernel reaches x by 32-bit byte offsets: 64 rows (the largest bucket that a table may have) of
+// this many elements.
 inline constexpr std::int64_t kMaxRowStride = std::int64_t{1} << 25;
 
 // What a launch may still decline for, M and the device aside; 0 when nothing.

@@ -6,14 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "runtime/operators/linear_buckets.hpp"
 #include "runtime/operators/linear_small_m.hpp"
 
 namespace kiln::operators {
 
 namespace {
 
-constexpr std::int64_t kTile = 16;
-constexpr std::int64_t kBlock = 128;
 constexpr std::int64_t kMaxTilesN = 8;
 constexpr std::int64_t kMaxWaves = 16;
 constexpr std::int64_t kComputeUnits = 256;
@@ -24,10 +23,6 @@ constexpr std::int64_t kLdsKib = 160;
 constexpr std::int64_t kMostScales = 32;
 constexpr std::int64_t kMostUnits = 46;
 constexpr std::int64_t kBucketEnds[] = {4, 8, 16, 32};
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
 
 struct Choice {
     std::int64_t max_m = 0, tiles_n = 0, waves = 0, lane_rows = 0, blocks_ahead = 0;
@@ -115,23 +110,9 @@ std::optional<Choice> choose(const Problem& problem, std::int64_t max_m) {
 }  // namespace
 
 Result<std::vector<Bucket>> derive_linear_small_m_gfx950(const Problem& problem) {
-    std::vector<Bucket> buckets;
-    for (const std::int64_t max_m : kBucketEnds) {
-        const std::optional<Choice> choice = choose(problem, max_m);
-        if (!choice) {
-            break;
-        }
-        buckets.push_back(choice->bucket());
-    }
-    if (buckets.empty()) {
-        return fail(
-            ErrorCode::bad_input, Stage::table,
-            fmt::format("{} {}: expected weights below 4 GiB, and a k / 128 that 1 to {} waves divide into "
-                        "at most {} blocks each, found a problem that no constants of {} serve",
-                        linear().name(), format_problem(linear(), problem), kMaxWaves, kMostScales,
-                        linear_small_m_gfx950().id()));
-    }
-    return buckets;
+    return linear_buckets(problem, linear_small_m_gfx950(), kBucketEnds, choose,
+                          fmt::format("a k / 128 that 1 to {} waves divide into at most {} blocks each",
+                                      kMaxWaves, kMostScales));
 }
 
 }  // namespace kiln::operators

@@ -5,16 +5,13 @@
 #include <optional>
 #include <tuple>
 
-#include <fmt/format.h>
-
+#include "runtime/operators/linear_buckets.hpp"
 #include "runtime/operators/linear_small_m.hpp"
 
 namespace kiln::operators {
 
 namespace {
 
-constexpr std::int64_t kTile = 16;
-constexpr std::int64_t kBlock = 128;
 constexpr std::int64_t kTokens = 8;
 constexpr std::int64_t kMaxTilesN = 32;
 constexpr std::int64_t kMaxWarps = 16;
@@ -33,10 +30,6 @@ struct Split {
 constexpr std::int64_t kLastSplit = 8;  // for a K that no other has room for
 constexpr Split kSplits[] = {{2, 66}, {1, 132}, {4, 30}, {kLastSplit, 14}};
 constexpr std::int64_t kBucketEnds[] = {8, 16, 24, 32};
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
 
 struct Choice {
     std::int64_t max_m = 0, split_k = 0, tiles_n = 0, warp_tiles = 0, warps_k = 0, steps = 0, stages = 0;
@@ -151,23 +144,9 @@ std::optional<Choice> choose(const Problem& problem, std::int64_t max_m) {
 }  // namespace
 
 Result<std::vector<Bucket>> derive_linear_small_m_sm_90a(const Problem& problem) {
-    std::vector<Bucket> buckets;
-    for (const std::int64_t max_m : kBucketEnds) {
-        const std::optional<Choice> choice = choose(problem, max_m);
-        if (!choice) {
-            break;
-        }
-        buckets.push_back(choice->bucket());
-    }
-    if (buckets.empty()) {
-        return fail(
-            ErrorCode::bad_input, Stage::table,
-            fmt::format("{} {}: expected weights below 4 GiB, and a k that leaves room for weights in "
-                        "shared memory beside a work-group's activations, found a problem that no "
-                        "constants of {} serve on sm_90a",
-                        linear().name(), format_problem(linear(), problem), linear_small_m_sm_90a().id()));
-    }
-    return buckets;
+    return linear_buckets(
+        problem, linear_small_m_sm_90a(), kBucketEnds, choose,
+        "a k that leaves room for weights in shared memory beside a work-group's activations");
 }
 
 }  // namespace kiln::operators

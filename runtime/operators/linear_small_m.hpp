@@ -13,6 +13,13 @@
 
 namespace kiln::operators {
 
+inline constexpr std::int64_t kTile = 16;    // rows and columns of a matrix tile
+inline constexpr std::int64_t kBlock = 128;  // k that share a scale
+
+[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
+
 [[nodiscard]] const Template& linear_small_m_gfx950();
 [[nodiscard]] const Template& linear_small_m_sm_90a();
 
@@ -31,9 +38,6 @@ class LinearSmallM : public Template {
                                                                 const Bucket& bucket) const final;
 
   protected:
-    static constexpr std::int64_t kTile = 16;    // rows and columns of a matrix tile
-    static constexpr std::int64_t kBlock = 128;  // k that share a scale
-
     struct ConstantName {
         std::string_view row;     // in a shape table
         std::string_view header;  // in constants.h

@@ -56,7 +56,7 @@ void SmallM::check_constants(const LinearProblem& problem, const Bucket& bucket,
     const std::int64_t waves = constant(bucket, "waves");
     const std::int64_t lane_rows = constant(bucket, "lane_rows");
     const std::int64_t blocks_ahead = constant(bucket, "blocks_ahead");
-    const std::int64_t tiles_m = (bucket.max_m + kTile - 1) / kTile;
+    const std::int64_t tiles_m = ceil_div(bucket.max_m, kTile);
     const bool tiles_fit =
         require(tiles_n >= 1 && tiles_n <= 8 && n / kTile % tiles_n == 0, "/constants/tiles_n",
                 fmt::format("1 to 8, a divisor of n / 16 = {}", n / kTile), tiles_n);

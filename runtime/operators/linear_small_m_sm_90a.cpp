@@ -14,10 +14,6 @@ constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
 constexpr std::int64_t kMaxWorkers = 16;
 constexpr std::int64_t kWarpLanes = 32;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
-
 // A row's constants with what follows from them.
 struct Layout {
     std::int64_t split_k, tiles_n, warp_tiles, warps_k, steps, stages, early_steps;

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "runtime/compile/target_family.hpp"
 #include "runtime/service/metadata.hpp"
 
 namespace kiln::service {
@@ -372,8 +371,7 @@ Result<void> Builder::probe(const operators::Specialisation& specialisation, con
         return {};
     }
     compile::CompileRequest request;
-    request.name =
-        compile::family_of(specialisation.request.target) == compile::Family::cuda ? "probe.cu" : "probe.hip";
+    request.name = fmt::format("probe.{}", operators::source_suffix(specialisation.target));
     request.source = specialisation.source_template->probe();
     request.target = specialisation.request.target;
     request.options = specialisation.request.options;

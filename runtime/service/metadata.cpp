@@ -19,10 +19,6 @@ const compile::KernelInfo* find_kernel(const compile::CodeObject& code_object, c
     return found != code_object.kernels.end() ? &*found : nullptr;
 }
 
-bool is_hidden(const compile::KernelArgument& argument) {
-    return argument.value_kind.starts_with("hidden_");
-}
-
 bool is_cubin(const compile::CodeObject& code_object) {
     return compile::family_of(code_object.target) == compile::Family::cuda;
 }
@@ -30,7 +26,7 @@ bool is_cubin(const compile::CodeObject& code_object) {
 nlohmann::json describe_amdgpu(const compile::KernelInfo& kernel) {
     nlohmann::json arguments = nlohmann::json::array();
     for (const compile::KernelArgument& argument : kernel.arguments) {
-        if (!is_hidden(argument)) {
+        if (!argument.is_hidden()) {
             arguments.push_back({{"name", argument.name},
                                  {"offset", argument.offset},
                                  {"size", argument.size},
@@ -105,7 +101,7 @@ Result<void> check_kernel_abi(const operators::Specialisation& specialisation,
     }
     std::vector<compile::KernelArgument> found;
     std::copy_if(kernel->arguments.begin(), kernel->arguments.end(), std::back_inserter(found),
-                 [](const compile::KernelArgument& argument) { return !is_hidden(argument); });
+                 [](const compile::KernelArgument& argument) { return !argument.is_hidden(); });
     const auto wanted = specialisation.source_template->kernargs();
     const bool has_names = !is_cubin(code_object);
     for (std::size_t i = 0; i < std::min(wanted.size(), found.size()); ++i) {

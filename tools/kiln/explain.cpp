@@ -147,7 +147,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<ExplainOptions>();
     command->add_option("problem", options->words, "OPERATOR key=value...")->required();
     command->add_option("--m", options->m, "tokens in the call, from 1 (0 launches nothing)")->required();
-    command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
+    command->add_option("--target", options->target, "gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return explain(*options, invocation.common); };
     });

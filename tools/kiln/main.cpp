@@ -28,7 +28,7 @@ constexpr const char* kFooter =
 // Of a command's own help, which stands alone.
 constexpr const char* kCommonOptions =
     "\nOf every command: --json (one JSON document on stdout and nothing else there, errors too),\n"
-    "--device auto|hip|sim (KILN_DEVICE), --cache-dir FOLDER (KILN_CACHE_DIR)";
+    "--device auto|hip|cuda|sim (KILN_DEVICE), --cache-dir FOLDER (KILN_CACHE_DIR)";
 
 // A result that did not arrive is no result; but a reader that has seen enough (kiln ls | head) is content.
 ExitCode finish(ExitCode code) {

@@ -154,9 +154,14 @@ void print_exhibit(const Exhibit& exhibit, const ShowOptions& options) {
     }
 }
 
+// No part was asked for: a document has them all.
+bool shows_all(const ShowOptions& options) {
+    return !options.source && !options.isa && !options.key && !options.meta;
+}
+
 Json to_json(const Exhibit& exhibit, const ShowOptions& options) {
     Json document = Json::object();
-    const bool all = !options.source && !options.isa && !options.key && !options.meta;
+    const bool all = shows_all(options);
     if ((all || options.source) && !exhibit.files.empty()) {
         Json files = Json::array();
         for (const auto& file : exhibit.files) {
@@ -209,7 +214,7 @@ ExitCode show(const ShowOptions& options, const CommonOptions& common) {
         }
         exhibit = std::move(*built);
     }
-    if (exhibit.listing.empty() && (options.isa || common.json)) {
+    if (exhibit.listing.empty() && (options.isa || (common.json && shows_all(options)))) {
         // NVRTC delivers none: a toolkit's disassembler is asked when somebody wants to see it.
         auto listing = compile::disassemble_cubin(exhibit.code_object);
         if (!listing && options.isa) {

@@ -126,7 +126,7 @@ void add_suggest(CLI::App& app, Invocation& invocation) {
     auto* command = app.add_subcommand("suggest", "write a table for a problem that no table has");
     auto options = std::make_shared<SuggestOptions>();
     command->add_option("problem", options->words, "OPERATOR key=value...")->required();
-    command->add_option("--target", options->target, "gfx950, gfx950:xnack- (KILN_TARGET)");
+    command->add_option("--target", options->target, "gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
     command->add_option("--out", options->out, "a new file, with its folders; standard output when left out");
     command->add_flag("--again", options->again, "for a problem that is served, too");
     command->footer(

@@ -268,7 +268,7 @@ void add_warm(CLI::App& app, Invocation& invocation) {
     command->add_option("what", options->words,
                         "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
     command->add_option("--target", options->target,
-                        "only rows that serve this target, gfx950:xnack- say (KILN_TARGET)");
+                        "only rows that serve this target: gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
     command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
     command->add_flag("--dry-run", options->dry_run, "compile nothing, list what would be compiled");
     command->add_flag("--check", options->check,

@@ -1,7 +1,6 @@
 // Which lane holds what of the operands of mma.m16n8k16: A is 16 rows by 16 k, B is 16 k by 8 columns, D is
-// 16 by
-// 8. A warp's lane is (group g = lane / 4, t = lane % 4). From the PTX ISA, "Matrix Fragments for
-// mma.m16n8k16".
+// 16 rows by 8 columns. A warp's lane is (group g = lane / 4, t = lane % 4). From the PTX ISA, "Matrix
+// Fragments for mma.m16n8k16".
 #pragma once
 
 #include "device/macros.h"
@@ -16,8 +15,6 @@ struct MmaFragment {
     static constexpr int kColumns = 8;  // of B and D
     static constexpr int kDepth = 16;   // k of one instruction
     static constexpr int kSums = 4;     // registers of D in a lane
-    static constexpr int kALanes = 4;   // registers of A in a lane, two f16 each
-    static constexpr int kBLanes = 2;   // registers of B in a lane
 
     // The products of one instruction may be summed in any order of k, as long as A and B agree. So a lane's
     // four k, of A and B alike, are four neighbours, 4t .. 4t + 3: one 32-bit word of e4m3, as ldmatrix hands

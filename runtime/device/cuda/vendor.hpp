@@ -36,6 +36,8 @@ struct Vendor {
     static constexpr CUstreamCaptureStatus kNotCapturing = CU_STREAM_CAPTURE_STATUS_NONE;
     static constexpr unsigned kNonBlocking = CU_STREAM_NON_BLOCKING;
     static constexpr unsigned kDefaultEvent = CU_EVENT_DEFAULT;
+    static constexpr std::uintptr_t kParamBufferPointer = kLaunchParamBufferPointer;
+    static constexpr std::uintptr_t kParamBufferSize = kLaunchParamBufferSize;
     static constexpr std::uintptr_t kParamEnd = kLaunchParamEnd;
     static constexpr const char* kSetCurrentName = "cuCtxSetCurrent";
 

@@ -3,7 +3,8 @@
 //
 // clang-format off
 //  Stream, Event, Graph, GraphExec, Memory     the driver's handles
-//  launch_kernel                               the entry point of a launch, and kParamEnd, the end of its list
+//  launch_kernel                               the entry point of a launch, and the keys of its list of
+//                                              arguments: kParamBufferPointer, kParamBufferSize, kParamEnd
 //  allocate, free, create_stream, ... destroy_graph_exec
 //                                              entry points with their names; null where the library lacks one
 // clang-format on
@@ -60,9 +61,8 @@ class DriverDevice : public Device {
 
     int launch(Function function, const LaunchShape& shape, Stream stream, void* kernargs,
                std::size_t kernarg_bytes) const noexcept override {
-        constexpr std::uintptr_t kBufferPointer = 1, kBufferSize = 2;
-        void* extra[] = {reinterpret_cast<void*>(kBufferPointer), kernargs,
-                         reinterpret_cast<void*>(kBufferSize), &kernarg_bytes,
+        void* extra[] = {reinterpret_cast<void*>(Vendor::kParamBufferPointer), kernargs,
+                         reinterpret_cast<void*>(Vendor::kParamBufferSize), &kernarg_bytes,
                          reinterpret_cast<void*>(Vendor::kParamEnd)};
         const Status error = launch_(static_cast<typename Vendor::Function>(function), shape.grid.x,
                                      shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z,

@@ -33,6 +33,8 @@ struct Vendor {
     static constexpr hipStreamCaptureStatus kNotCapturing = hipStreamCaptureStatusNone;
     static constexpr unsigned kNonBlocking = hipStreamNonBlocking;
     static constexpr unsigned kDefaultEvent = hipEventDefault;
+    static constexpr std::uintptr_t kParamBufferPointer = kLaunchParamBufferPointer;
+    static constexpr std::uintptr_t kParamBufferSize = kLaunchParamBufferSize;
     static constexpr std::uintptr_t kParamEnd = kLaunchParamEnd;
     static constexpr const char* kSetCurrentName = "hipSetDevice";
 

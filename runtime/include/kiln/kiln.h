@@ -33,6 +33,10 @@
  *
  * HIP's last error. kiln leaves none of its own behind. One of the program's that hipPeekAtLastError shows
  * before a call, it shows after it too, unless a call of the driver inside fails and takes its place.
+ *
+ * CUDA's contexts. kiln works in the primary context of a device, which the CUDA runtime and PyTorch share,
+ * and keeps it for the life of the process. Whatever context is current on a thread stays so; a thread with
+ * none counts as on device 0, as the CUDA runtime has it.
  */
 #ifndef KILN_KILN_H_
 #define KILN_KILN_H_
@@ -245,8 +249,8 @@ KILN_API kiln_status kiln_service_statistics(const kiln_service* service, kiln_s
 
 typedef struct kiln_device_info {
     size_t struct_size;
-    char name[128];  /* "AMD Instinct MI355X", "kiln gfx950 simulator"; cut where it is longer */
-    char target[64]; /* "gfx950:sramecc+:xnack-" */
+    char name[128];  /* "NVIDIA H200", "kiln gfx950 simulator"; cut where it is longer */
+    char target[64]; /* "gfx950:sramecc+:xnack-", "sm_90a" */
     int32_t num_compute_units;
     int32_t simulated; /* 1 for a simulated GPU */
     uint64_t memory_bytes;
@@ -255,8 +259,8 @@ typedef struct kiln_device_info {
 /* How many devices there are. A device is named by its ordinal, as the driver numbers them: 0 .. count - 1.
  *
  * The first call that speaks of a device (this one, kiln_device_get_info, *_supports, *_prepare) binds the
- * driver: a libamdhip64 that the process already holds is used, else one is loaded. Where that fails, the
- * service keeps the failure and returns it to every later call. */
+ * driver that kiln_config.device asks for: a libamdhip64 or libcuda that the process already holds is used,
+ * else one is loaded. Where that fails, the service keeps the failure and returns it to every later call. */
 KILN_API KILN_NODISCARD kiln_status kiln_device_count(kiln_service* service, int32_t* count,
                                                       kiln_error** error);
 /* `info->struct_size` must be set. KILN_ERROR_NOT_FOUND when there is no such device. */
