@@ -66,8 +66,7 @@ void describe(const compile::CodeObject& object) {
         if (cubin) {
             fmt::print(
                 "{}: {} registers, {} bytes of static shared memory, {} of stack, at most {} threads, "
-                "clusters "
-                "of {}, arguments of {} bytes\n",
+                "clusters of {}, arguments of {} bytes\n",
                 kernel.name, kernel.vgprs, kernel.lds_bytes, kernel.scratch_bytes, kernel.max_threads,
                 kernel.cluster, kernel.kernarg_bytes);
         } else {

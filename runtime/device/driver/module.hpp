@@ -1,11 +1,12 @@
 // Loading a code object through a driver, the same for every vendor: see guards.hpp for `Vendor`, which also
 // has
 //
+// clang-format off
 //  Module, Function, load_module, unload_module, get_function
 //  force_in               makes the driver load a kernel now, and settles what a launch of it may ask for
 //  is_earlier_failure     as Device::is_earlier_failure
-//  kEnded                 what a driver answers that has ended with its process, as a static object may find
-//  it
+//  kEnded                 what a driver answers that has ended with its process, as a static object may find it
+// clang-format on
 #pragma once
 
 #include <memory>

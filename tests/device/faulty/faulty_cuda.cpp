@@ -2,9 +2,8 @@
 // the kernels of gfx950 code objects are the look-alike's. As strict as CUDA where the adapter has to take
 // care:
 //  1. nothing works before cuInit, and next to nothing without a current context;
-//  2. a function that was never loaded is not launched, and none with more than 48 KiB of dynamic shared
-//  memory
-//     without leave.
+//  2. a function that was never loaded is not launched, and none without leave with more than 48 KiB of
+//     dynamic shared memory.
 // It says that it is of compute capability 9.0. A cubin (ELF machine 190) loads too: each of its kernels does
 // nothing.
 #include <array>
