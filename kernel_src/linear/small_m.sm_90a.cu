@@ -1,14 +1,14 @@
 // linear/small_m for sm_90a: out = bf16(quantise_1x128(x) * w^T with 128x128 block scales), few tokens, one
 // launch.
 //
-// A cluster of kSplitK blocks computes all tokens by 16 * kTilesN columns; its blocks split K. A block asks
-// for its first activations, then for weights, by bulk copies, as many stages ahead as shared memory holds.
-// While they stream, it quantises its part of the activations into shared memory. Then its warps take k
-// blocks and tiles, kWarpTiles of these at a time. Weights are the rows of the matrix product and tokens its
-// columns, both widened from e4m3 to f16, which holds them exactly: the compiler makes just that of an e4m3
-// product of warp size, and the one of warpgroup size is reported to sum in fewer bits than float32. At the
-// end the sums of the warps are added up, then those of the blocks, each block getting the others' sums of
-// the columns that it owns.
+// A cluster of kSplitK blocks computes all tokens by 16 * kTilesN columns; its blocks split K. A warp of a
+// block asks for weights, by bulk copies, as many stages ahead as shared memory holds (kEarlySteps at once,
+// the others when the first activations have come). While they stream, the other warps quantise the block's
+// part of the activations into shared memory. Then these take k blocks and tiles, kWarpTiles at a time.
+// Weights are the rows of the matrix product and tokens its columns, both widened from e4m3 to f16, which
+// holds them exactly: the compiler makes just that of an e4m3 product of warp size, and the one of warpgroup
+// size is reported to sum in fewer bits than float32. At the end the sums of the warps are added up, then
+// those of the blocks, each block getting the others' sums of the columns that it owns.
 
 #include "constants.h"
 #include "device/layout.h"
