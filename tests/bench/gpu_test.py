@@ -140,12 +140,23 @@ class GpuTest(unittest.TestCase):
     def test_what_can_not_be_run_is_said_by_name(self):
         done = self.run_gpu(rows=[row(512, 256, "gfx950")])
         self.assertIn("expected rows of linear for a CUDA processor", done.stderr)
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 2)
         done = self.run_gpu("--stage", self.folder)
         self.assertIn("expected bin/bench_gpu", done.stderr)
-        done = self.run_gpu(refuse=["device"])
         self.assertEqual(done.returncode, 3)
-        self.assertIn("refused on purpose", done.stderr)
+        for option, value, expected in (("--table", "/nowhere", "expected a shape table"), ("--problem", "16", "expected NxK"),
+                                        ("--peer-problem", "16xa", "expected NxK"), ("--m", "0", "expected whole numbers")):
+            done = self.run_gpu(option, value)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(expected, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_a_run_that_can_not_begin_leaves_nothing_behind(self):
+        done = self.run_gpu(refuse=["device"], refusal="{KILN_CACHE_DIR}")
+        self.assertEqual(done.returncode, 3)
+        scratch = os.path.dirname(done.stderr.strip().removeprefix("gpu: "))
+        self.assertIn("kiln-bench-", scratch)
+        self.assertFalse(os.path.exists(scratch), scratch)
 
 
 class PeerSideTest(unittest.TestCase):

@@ -5,7 +5,8 @@ import json
 import os
 import sys
 
-behaviour = {"kiln": 5.0, "read": 4.5, "bare": 2000.0, "plan": 2010.0, "refuse": [], "end_at": None, "hang_at": None}
+behaviour = {"kiln": 5.0, "read": 4.5, "bare": 2000.0, "plan": 2010.0, "refuse": [], "refusal": "refused on purpose",
+             "end_at": None, "hang_at": None}
 behaviour |= json.loads(os.environ.get("SIDE_DOUBLE", "{}"))
 
 
@@ -15,7 +16,7 @@ def answer(words):
     if " ".join(words) == behaviour["hang_at"]:
         sys.stdin.read()
     if " ".join(words[:4]) in behaviour["refuse"]:
-        return {"error": "refused on purpose"}
+        return {"error": behaviour["refusal"].format(**os.environ)}
     if words[0] == "device":
         return {"name": "a double", "processor": "sm_90", "driver": 13000, "multiprocessors": 132, "l2_bytes": 62914560}
     if words[0] == "problem":

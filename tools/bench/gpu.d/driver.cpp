@@ -18,7 +18,7 @@ void* open_library(const std::vector<std::string>& names) {
         }
         tried += (tried.empty() ? "" : "; ") + std::string(::dlerror());
     }
-    throw std::runtime_error("no library: " + tried);
+    throw std::runtime_error("expected a library that loads, found none: " + tried);
 }
 
 template <class Call>
