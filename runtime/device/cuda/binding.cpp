@@ -19,6 +19,13 @@ Result<std::shared_ptr<driver::Library>> start(void* handle, const std::string& 
     }
     int num_devices = 0;
     CUresult error = api->cuInit(0);
+    if (error == CUDA_ERROR_STUB_LIBRARY) {  // which has no words for its errors
+        return fail(
+            ErrorCode::environment, Stage::device,
+            fmt::format("{} is a toolkit's stub, there to link with: expected a driver's own library, "
+                        "libcuda.so.1",
+                        path));
+    }
     if (error == CUDA_SUCCESS) {
         error = api->cuDeviceGetCount(&num_devices);
     }

@@ -92,7 +92,12 @@ bool is_called(const Copy& copy, const std::string& name) {
 Result<LibraryPointer> bind_named(const Family& family, const std::string& name) {
     const auto copies = driver_copies(family.stem);
     if (copies.empty()) {
-        return load_as(family, name, Chosen::by_name);
+        auto library = load_as(family, name, Chosen::by_name);
+        if (!library) {
+            library.error().message =
+                fmt::format("{} (asked for: configuration or {})", library.error().message, family.variable);
+        }
+        return library;
     }
     for (const auto& copy : copies) {
         if (is_called(copy, name)) {
