@@ -14,6 +14,7 @@
 #include "base/nearest.hpp"
 #include "cache/store.hpp"
 #include "runtime/operators/operator.hpp"
+#include "runtime/tables/known_target.hpp"
 
 namespace kiln::service {
 
@@ -194,9 +195,12 @@ Result<void> interpret(Settings& settings) {
         settings.kernel_path.emplace_back(folder);
     }
 
-    Result<tables::Target> target = tables::parse_target(setting("KILN_TARGET").value);
+    const Setting& asked = setting("KILN_TARGET");
+    Result<tables::Target> target = tables::parse_asked_target(asked.value);
     if (!target) {
-        return bad_value(setting("KILN_TARGET"), target.error().message);
+        return fail(
+            ErrorCode::bad_input, Stage::configure,
+            fmt::format("{} ({}): {}", asked.variable, to_text(asked.origin), target.error().message));
     }
     settings.target = *std::move(target);
 

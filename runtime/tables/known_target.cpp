@@ -53,4 +53,16 @@ std::optional<TargetFault> judge_target(const Target& target, bool is_served) {
     return std::nullopt;
 }
 
+Result<Target> parse_asked_target(std::string_view text) {
+    auto target = parse_target(text);
+    if (target) {
+        if (const auto fault = judge_target(*target, true)) {
+            return fail(
+                ErrorCode::bad_input, Stage::table,
+                fmt::format("target \"{}\": expected {}, found {}", text, fault->expected, fault->found));
+        }
+    }
+    return target;
+}
+
 }  // namespace kiln::tables

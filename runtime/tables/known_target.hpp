@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "runtime/tables/target.hpp"
 
 namespace kiln::tables {
@@ -21,5 +22,9 @@ struct TargetFault {
 // Nothing where the processor is known (or `is_served`: there is a template for it) and has every feature
 // that the target pins.
 [[nodiscard]] std::optional<TargetFault> judge_target(const Target& target, bool is_served);
+
+// The target of a question: bad_input where the text is none, or pins a feature that no device reports. Its
+// processor may be one that this version does not know: then the answer is that nothing serves it.
+[[nodiscard]] Result<Target> parse_asked_target(std::string_view text);
 
 }  // namespace kiln::tables

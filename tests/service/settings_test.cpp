@@ -134,7 +134,10 @@ TEST_CASE("settings: a bad value names the variable, the value and what was expe
     CHECK(error_of(with({"KILN_DEVICE=abacus"})).find("expected one of auto, hip, cuda, sim") !=
           std::string::npos);
     CHECK(error_of(with({"KILN_LOG=loud"})).find("KILN_LOG") != std::string::npos);
-    CHECK(error_of(with({"KILN_TARGET=GFX950"})).find("KILN_TARGET") != std::string::npos);
+    CHECK(error_of(with({"KILN_TARGET=GFX950"})) ==
+          "KILN_TARGET (environment): target \"GFX950\": expected a processor in lower case, such as gfx950, "
+          "found \"GFX950\"");
+    CHECK(error_of(with({"KILN_TARGET=sm_90a:xnack-"})).find("no feature pinned") != std::string::npos);
     CHECK(error_of(with({"KILN_KERNEL_PATH=/nowhere/at/all"})).find("/nowhere/at/all is none") !=
           std::string::npos);
 }

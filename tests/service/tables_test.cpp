@@ -154,6 +154,21 @@ TEST_CASE_FIXTURE(Layered, "tables: a row for a feature that no device reports i
     CHECK(loaded.faults.front().expected == "a feature that gfx950 has: sramecc or xnack");
 }
 
+TEST_CASE_FIXTURE(Layered, "tables: of a row for no processor, the target is the one fault") {
+    for (const std::string target : {"nonsense", "SM_90A", "sm_90a:", ""}) {
+        // These are constants of sm_90a, which other processors' templates do not take.
+        std::string row = small_table(target);
+        const auto start = row.find("\"constants\": {");
+        REQUIRE(start != std::string::npos);
+        row.replace(start, row.find('}', start) - start, "\"constants\": {\"split_k\": 1");
+        write("user", "a.json", row);
+        const auto loaded = load();
+        REQUIRE(loaded.faults.size() == 1);
+        CHECK(loaded.faults.front().pointer == "/rows/0/target");
+        CHECK(loaded.faults.front().found == "\"" + target + "\"");
+    }
+}
+
 TEST_CASE_FIXTURE(
     Layered, "tables: a template of the user's own makes its processor known, and is held to its includes") {
     scratch.copy_kernels();

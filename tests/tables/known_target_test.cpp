@@ -32,3 +32,12 @@ TEST_CASE("KnownTargetRefusesFeaturesThatTheProcessorNeverReports") {
     CHECK(judged("gfx1300:tgsplit+", true).find("\"tgsplit\"") != std::string::npos);
     CHECK(judged("sm_90a:xnack-") == "expected no feature pinned: sm_90a has none, found \"xnack\"");
 }
+
+TEST_CASE("AskedTargetMayHaveAProcessorOfItsOwnButNoFeatureThatNoDeviceReports") {
+    CHECK(parse_asked_target("gfx950:xnack-")->text() == "gfx950:xnack-");
+    CHECK(parse_asked_target("gfx1300")->text() == "gfx1300");
+    CHECK(parse_asked_target("SM_90A").error().message ==
+          "target \"SM_90A\": expected a processor in lower case, such as gfx950, found \"SM_90A\"");
+    CHECK(parse_asked_target("sm_90a:xnack-").error().message ==
+          "target \"sm_90a:xnack-\": expected no feature pinned: sm_90a has none, found \"xnack\"");
+}

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/tables/known_target.hpp"
+
 namespace kiln::cli {
 namespace {
 
@@ -59,9 +61,9 @@ service::Overrides overrides_for(const Words& words) {
 Result<std::vector<service::WarmFilter>> make_filters(const Words& words, const std::string& target) {
     service::WarmFilter base;
     if (!target.empty()) {
-        auto parsed = tables::parse_target(target);
+        auto parsed = tables::parse_asked_target(target);
         if (!parsed) {
-            return bad_words(fmt::format("--target {}", parsed.error().message));
+            return bad_words(fmt::format("--target: {}", parsed.error().message));
         }
         base.target = std::move(*parsed);
     }
@@ -83,8 +85,11 @@ Result<std::vector<service::WarmFilter>> make_filters(const Words& words, const 
 }
 
 std::string to_text(const std::vector<std::string>& words, const std::string& target) {
-    return fmt::format("{}{}{}", words.empty() ? "all rows" : fmt::format("{}", fmt::join(words, " ")),
-                       target.empty() ? "" : " for ", target);
+    std::vector<std::string> parts = words;
+    if (!target.empty()) {
+        parts.push_back(fmt::format("for {}", target));
+    }
+    return parts.empty() ? "there" : fmt::format("{}", fmt::join(parts, " "));
 }
 
 Result<Words::ProblemWords> only_problem(const std::vector<std::string>& words) {
