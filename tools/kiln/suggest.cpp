@@ -115,7 +115,7 @@ ExitCode suggest(const SuggestOptions& options, const CommonOptions& common) {
     } else if (options.out.empty()) {
         print("{}", text);
     } else {
-        print("{} written: a row for {}\n", options.out, label);
+        print("{} written: a row for {}, M up to {}\n", options.out, label, row->buckets.back().max_m);
     }
     return ExitCode::ok;
 }
@@ -133,8 +133,8 @@ void add_suggest(CLI::App& app, Invocation& invocation) {
         "A problem is OPERATOR key=value ..., for example: linear n=48 k=384\n"
         "Exit codes: 0 a row was written, or the problem is served already: then nothing is, and stderr says "
         "so;\n"
-        "1 no row can serve it; 2 bad usage, or a file of that name is there; 3 the file can not be "
-        "written;\n"
+        "1 the operator declines it; 2 bad usage, no constants that serve it on that target, or a file of "
+        "that\nname is there; 3 the file can not be written;\n"
         "130 interrupted.");
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return suggest(*options, invocation.common); };
