@@ -10,6 +10,7 @@
 
 #include "run_kiln.hpp"
 
+using kiln::test::contains;
 using kiln::test::run_kiln;
 using kiln::test::TemporaryFolder;
 
@@ -18,10 +19,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Environment = std::map<std::string, std::string>;
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 // A cache of its own that holds one problem's kernels.
 struct WarmCache {

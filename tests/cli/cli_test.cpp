@@ -8,21 +8,14 @@
 
 #include "run_kiln.hpp"
 
+using kiln::test::contains;
 using kiln::test::run_kiln;
 using kiln::test::TemporaryFolder;
+using kiln::test::with;
 
 namespace {
 
 const std::vector<std::string> kProblem = {"linear", "n=4096", "k=2048"};
-
-std::vector<std::string> with(std::vector<std::string> head, const std::vector<std::string>& tail) {
-    head.insert(head.end(), tail.begin(), tail.end());
-    return head;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 // One warm cache for the tests that only read it.
 const std::map<std::string, std::string>& warm_cache() {
@@ -118,82 +111,6 @@ TEST_CASE("WarmAsksForWhatAServiceOfThisEnvironmentServes") {
     auto environment = warm_cache();
     environment["KILN_DISABLE"] = "linear";
     CHECK(run_kiln(with({"warm"}, kProblem), environment).exit_code == 0);
-}
-
-TEST_CASE("WarmLeavesOutWhatNothingHereCompilesForWhereNobodyAsksForIt") {
-    const TemporaryFolder folder;
-    const std::map<std::string, std::string> environment = {
-        {"KILN_CACHE_DIR", (folder.path() / "cache").string()}, {"KILN_CUDA_PREFIX", folder.path().string()}};
-    const auto warmed = run_kiln(with({"warm", "--json"}, kProblem), environment);
-    CHECK(warmed.exit_code == 0);
-    CHECK(contains(warmed.err, "which --target sm_90a asks for"));
-    const auto document = warmed.json();
-    const auto left_out = document["summary"]["without_compiler"].get<int>();
-    CHECK(left_out > 0);
-    for (const auto& item : document["items"]) {
-        CHECK(item["target"] == "gfx950");
-    }
-    // So does a gate, with a compiler and without any.
-    CHECK(run_kiln(with({"warm", "--check"}, kProblem), environment).exit_code == 0);
-    auto bare = environment;
-    bare.emplace("KILN_WORKER", (folder.path() / "none").string());
-    CHECK(run_kiln(with({"warm", "--check"}, kProblem), bare).exit_code == 0);
-
-    const auto asked = run_kiln(with({"warm", "--json", "--target", "sm_90a"}, kProblem), environment);
-    CHECK(asked.exit_code == 3);
-    CHECK(asked.json()["summary"]["failed"] == left_out);
-    CHECK(asked.json()["summary"]["without_compiler"] == 0);
-    CHECK(contains(asked.err, folder.path().string()));
-
-    // Where nothing can be compiled at all, nothing is left out in silence.
-    bare["KILN_CACHE_DIR"] = (folder.path() / "other").string();
-    CHECK(run_kiln(with({"warm", "--json"}, kProblem), bare).json()["summary"]["failed"] > left_out);
-}
-
-TEST_CASE("WarmForAProcessorOfAnotherVendorNeedsItsCompilerAlone") {
-    const TemporaryFolder folder;
-    const std::map<std::string, std::string> environment = {{"KILN_CACHE_DIR", folder.path().string()}};
-    const auto warm = with({"warm", "--json", "--target", "sm_90a"}, kProblem);
-    const auto first = run_kiln(warm, environment);
-    if (first.exit_code == 3) {
-        MESSAGE("skipped: " << first.err);
-        return;
-    }
-    REQUIRE(first.exit_code == 0);
-    CHECK(first.json()["summary"]["compiled"] == first.json()["items"].size());
-    CHECK(first.json()["items"].size() >= 4);
-    CHECK(run_kiln(warm, environment).json()["summary"]["compiled"] == 0);
-
-    auto bare = environment;
-    bare.emplace("KILN_ROCM_PREFIX", folder.path().string());
-    CHECK(run_kiln(with(warm, {"--check"}), bare).exit_code == 0);
-    const auto meta =
-        run_kiln(with({"show", "--m", "1", "--meta", "--json", "--target", "sm_90a"}, kProblem), bare);
-    CHECK(meta.json()["origin"] == "cache");
-    CHECK(meta.json()["meta"]["stack_bytes"] == 0);
-}
-
-TEST_CASE("ExplainAndShowNameWhatServesAProcessorWithoutACompilerForIt") {
-    auto environment = warm_cache();
-    environment.emplace("KILN_CUDA_PREFIX", environment["KILN_CACHE_DIR"]);
-    const auto explained =
-        run_kiln(with({"explain", "--json", "--m", "9", "--target", "sm_90a"}, kProblem), environment);
-    CHECK(explained.exit_code == 0);
-    CHECK(explained.json()["served"] == true);
-    CHECK(explained.json()["bucket"]["max_m"] == 16);
-    CHECK(explained.json()["constants"].contains("split_k"));
-    const auto source =
-        run_kiln(with({"show", "--m", "9", "--source", "--target", "sm_90a"}, kProblem), environment);
-    CHECK(source.exit_code == 0);
-    CHECK(contains(source.out, "linear/small_m.sm_90a.cu"));
-    CHECK(contains(source.out, "kSplitK = "));
-    CHECK(contains(source.out, "kMaxM = 16"));
-
-    const auto derived =
-        run_kiln({"suggest", "--json", "linear", "n=48", "k=384", "--target", "sm_90a"}, environment);
-    CHECK(derived.exit_code == 0);
-    CHECK(derived.json()["table"]["rows"][0]["target"] == "sm_90a");
-    CHECK(derived.json()["table"]["rows"][0]["buckets"].size() == 4);
 }
 
 TEST_CASE("CheckWithoutACacheFindsEverythingMissing") {

@@ -1,5 +1,5 @@
-// Entries for sm_90a, as their users meet them on a machine without a GPU. A toolkit's nvdisasm is stood in
-// for by a script: NVRTC comes without one.
+// sm_90a, as its users meet it on a machine without a GPU, with a CUDA toolkit and without. A toolkit's
+// nvdisasm is stood in for by a script: NVRTC comes without one.
 
 #include <doctest/doctest.h>
 
@@ -8,16 +8,16 @@
 
 #include "run_kiln.hpp"
 
+using kiln::test::contains;
 using kiln::test::run_kiln;
 using kiln::test::TemporaryFolder;
+using kiln::test::with;
 
 namespace fs = std::filesystem;
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
+const std::vector<std::string> kShipped = {"linear", "n=4096", "k=2048"};
 
 struct CudaMachine {
     TemporaryFolder folder;
@@ -129,4 +129,81 @@ TEST_CASE_FIXTURE(CudaMachine, "WarmFillsACacheForAGpuThatIsElsewhere") {
     const auto missing = run_kiln({"show", "linear", "n=256", "k=1024", "--m", "1", "--meta"}, environment);
     CHECK(missing.exit_code == 3);
     CHECK(contains(missing.err, "libnvrtc.so.12 or newer"));
+}
+
+TEST_CASE("WarmLeavesOutWhatNothingHereCompilesForWhereNobodyAsksForIt") {
+    const TemporaryFolder folder;
+    const std::map<std::string, std::string> environment = {
+        {"KILN_CACHE_DIR", (folder.path() / "cache").string()}, {"KILN_CUDA_PREFIX", folder.path().string()}};
+    const auto warmed = run_kiln(with({"warm", "--json"}, kShipped), environment);
+    CHECK(warmed.exit_code == 0);
+    CHECK(contains(warmed.err, "which --target sm_90a asks for"));
+    const auto document = warmed.json();
+    const auto left_out = document["summary"]["without_compiler"].get<int>();
+    CHECK(left_out > 0);
+    for (const auto& item : document["items"]) {
+        CHECK(item["target"] == "gfx950");
+    }
+    // So does a gate, with a compiler and without any.
+    CHECK(run_kiln(with({"warm", "--check"}, kShipped), environment).exit_code == 0);
+    auto bare = environment;
+    bare.emplace("KILN_WORKER", (folder.path() / "none").string());
+    CHECK(run_kiln(with({"warm", "--check"}, kShipped), bare).exit_code == 0);
+
+    const auto asked = run_kiln(with({"warm", "--json", "--target", "sm_90a"}, kShipped), environment);
+    CHECK(asked.exit_code == 3);
+    CHECK(asked.json()["summary"]["failed"] == left_out);
+    CHECK(asked.json()["summary"]["without_compiler"] == 0);
+    CHECK(contains(asked.err, folder.path().string()));
+
+    // Where nothing can be compiled at all, nothing is left out in silence.
+    bare["KILN_CACHE_DIR"] = (folder.path() / "other").string();
+    CHECK(run_kiln(with({"warm", "--json"}, kShipped), bare).json()["summary"]["failed"] > left_out);
+}
+
+TEST_CASE("WarmForAProcessorOfAnotherVendorNeedsItsCompilerAlone") {
+    const TemporaryFolder folder;
+    const std::map<std::string, std::string> environment = {{"KILN_CACHE_DIR", folder.path().string()}};
+    const auto warm = with({"warm", "--json", "--target", "sm_90a"}, kShipped);
+    const auto first = run_kiln(warm, environment);
+    if (first.exit_code == 3) {
+        MESSAGE("skipped: " << first.err);
+        return;
+    }
+    REQUIRE(first.exit_code == 0);
+    CHECK(first.json()["summary"]["compiled"] == first.json()["items"].size());
+    CHECK(first.json()["items"].size() >= 4);
+    CHECK(run_kiln(warm, environment).json()["summary"]["compiled"] == 0);
+
+    auto bare = environment;
+    bare.emplace("KILN_ROCM_PREFIX", folder.path().string());
+    CHECK(run_kiln(with(warm, {"--check"}), bare).exit_code == 0);
+    const auto meta =
+        run_kiln(with({"show", "--m", "1", "--meta", "--json", "--target", "sm_90a"}, kShipped), bare);
+    CHECK(meta.json()["origin"] == "cache");
+    CHECK(meta.json()["meta"]["stack_bytes"] == 0);
+}
+
+TEST_CASE("ExplainAndShowNameWhatServesAProcessorWithoutACompilerForIt") {
+    const TemporaryFolder folder;
+    const std::map<std::string, std::string> environment = {{"KILN_CACHE_DIR", folder.path().string()},
+                                                            {"KILN_CUDA_PREFIX", folder.path().string()}};
+    const auto explained =
+        run_kiln(with({"explain", "--json", "--m", "9", "--target", "sm_90a"}, kShipped), environment);
+    CHECK(explained.exit_code == 0);
+    CHECK(explained.json()["served"] == true);
+    CHECK(explained.json()["bucket"]["max_m"] == 16);
+    CHECK(explained.json()["constants"].contains("split_k"));
+    const auto source =
+        run_kiln(with({"show", "--m", "9", "--source", "--target", "sm_90a"}, kShipped), environment);
+    CHECK(source.exit_code == 0);
+    CHECK(contains(source.out, "linear/small_m.sm_90a.cu"));
+    CHECK(contains(source.out, "kSplitK = "));
+    CHECK(contains(source.out, "kMaxM = 16"));
+
+    const auto derived =
+        run_kiln({"suggest", "--json", "linear", "n=48", "k=384", "--target", "sm_90a"}, environment);
+    CHECK(derived.exit_code == 0);
+    CHECK(derived.json()["table"]["rows"][0]["target"] == "sm_90a");
+    CHECK(derived.json()["table"]["rows"][0]["buckets"].size() == 4);
 }

@@ -13,6 +13,7 @@
 #include "run_kiln.hpp"
 
 namespace fs = std::filesystem;
+using kiln::test::contains;
 using kiln::test::Outcome;
 using kiln::test::run_kiln;
 using kiln::test::RunOptions;
@@ -24,10 +25,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uid_t kStranger = 65534;
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 struct Doctor {
     TemporaryFolder folder;

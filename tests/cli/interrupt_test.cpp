@@ -14,6 +14,7 @@
 #include "run_kiln.hpp"
 
 namespace fs = std::filesystem;
+using kiln::test::contains;
 using kiln::test::Outcome;
 using kiln::test::run_kiln;
 using kiln::test::Running;
@@ -23,10 +24,6 @@ using kiln::test::Variables;
 namespace {
 
 using namespace std::chrono_literals;
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 // A cache and a folder for temporary files of its own, which also tells this test's workers from all others.
 struct Place {

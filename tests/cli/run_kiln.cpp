@@ -162,4 +162,13 @@ Outcome run_kiln(const std::vector<std::string>& arguments, const Variables& env
     return Running(arguments, environment, options).wait();
 }
 
+std::vector<std::string> with(std::vector<std::string> head, const std::vector<std::string>& tail) {
+    head.insert(head.end(), tail.begin(), tail.end());
+    return head;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
 }  // namespace kiln::test

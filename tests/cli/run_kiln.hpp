@@ -74,4 +74,9 @@ class Running {
 [[nodiscard]] Outcome run_kiln(const std::vector<std::string>& arguments, const Variables& environment,
                                const RunOptions& options = {});
 
+// The words of both.
+[[nodiscard]] std::vector<std::string> with(std::vector<std::string> head,
+                                            const std::vector<std::string>& tail);
+[[nodiscard]] bool contains(const std::string& text, const std::string& part);
+
 }  // namespace kiln::test

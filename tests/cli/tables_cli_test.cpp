@@ -8,6 +8,7 @@
 
 #include "run_kiln.hpp"
 
+using kiln::test::contains;
 using kiln::test::run_kiln;
 using kiln::test::TemporaryFolder;
 
@@ -43,10 +44,6 @@ std::string table(const std::string& target, const std::string& constants) {
 }
 
 const std::string kSound = R"({"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1})";
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 std::string contents(const std::string& path) {
     std::ifstream file(path);
