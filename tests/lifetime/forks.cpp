@@ -75,11 +75,11 @@ void use_own() {
     ENGINE_REQUIRE(why.message.find("fork") != std::string::npos, "%s", why.message.c_str());
 }
 
-// glibc makes its allocator ready for a fork; AddressSanitizer's run-time does so from LLVM 18 on. With an
+// glibc makes its allocator ready for a fork; the sanitizers' run-time does so from LLVM 18 on. With an
 // older one, a child that was forked while another thread was inside the allocator finds it locked for ever,
 // whatever kiln does. There the fork waits until every thread sleeps outside of it; everywhere else nothing
 // waits.
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kForkQuietly = true;
 #else
 constexpr bool kForkQuietly = false;
