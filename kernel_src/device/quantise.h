@@ -24,9 +24,4 @@ KILN_DEVICE f32 refined_reciprocal(f32 s, f32 estimate) {
     return fused_multiply_add(error, estimate, estimate);
 }
 
-struct Scales {
-    f32 scale;
-    f32 inverse;
-};
-
 }  // namespace kiln::device

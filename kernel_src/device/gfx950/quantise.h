@@ -12,6 +12,11 @@
 namespace kiln::device {
 
 #if defined(__HIP__)
+struct Scales {
+    f32 scale;
+    f32 inverse;
+};
+
 // What a lane holds of a TokenSlice.
 template <int kLaneRows>
 struct SliceRegisters {

@@ -10,18 +10,14 @@ namespace kiln::device {
 
 inline constexpr int kWarpLanes = 32;
 
+// The products of one instruction may be summed in any order of k, as long as A and B agree. So a lane's four
+// k, of A and B alike, are four neighbours, 4t .. 4t + 3: one 32-bit word of e4m3, as ldmatrix hands it out.
 struct MmaFragment {
     static constexpr int kRows = 16;    // of A and D
     static constexpr int kColumns = 8;  // of B and D
     static constexpr int kDepth = 16;   // k of one instruction
     static constexpr int kSums = 4;     // registers of D in a lane
-    static constexpr int kALanes = 4;   // registers of A in a lane, two f16 each
-    static constexpr int kBLanes = 2;   // registers of B in a lane
 
-    // The products of one instruction may be summed in any order of k, as long as A and B agree. So a lane's
-    // four k, of A and B alike, are four neighbours, 4t .. 4t + 3: one 32-bit word of e4m3, as ldmatrix hands
-    // it out.
-    KILN_DEVICE static constexpr u32 k(u32 lane) { return 4 * (lane % 4); }
     // The row of A is this, and 8 more; also the column of B.
     KILN_DEVICE static constexpr u32 outer(u32 lane) { return lane / 4; }
     // Of a register of D.
