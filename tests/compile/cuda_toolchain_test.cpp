@@ -14,13 +14,10 @@
 namespace fs = std::filesystem;
 using kiln::ErrorCode;
 using namespace kiln::compile;
+using test::is_within;
 using test::ScopedVariable;
 
 namespace {
-
-bool is_within(const std::string& text, std::string_view part) {
-    return text.find(part) != std::string::npos;
-}
 
 void write(const fs::path& path, const std::string& text) {
     fs::create_directories(path.parent_path());

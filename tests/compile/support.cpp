@@ -23,6 +23,33 @@ bool has_cuda() {
     return toolchain.has_value();
 }
 
+CompileResult compile_well(Compiler& compiler, const CompileRequest& request) {
+    auto result = compiler.compile(request);
+    REQUIRE_MESSAGE(result, (result ? "" : result.error().message));
+    return *std::move(result);
+}
+
+Error compile_badly(Compiler& compiler, const CompileRequest& request) {
+    const auto result = compiler.compile(request);
+    REQUIRE(!result);
+    return result.error();
+}
+
+void check_that_options_reach(Compiler& compiler, CompileRequest request) {
+    request.source = "#if ANSWER != 42\n#error no answer\n#endif\n" + request.source;
+    CHECK(compile_badly(compiler, request).code == ErrorCode::compile_failed);
+    request.options.push_back("-DANSWER=42");
+    compile_well(compiler, request);
+    request.options.push_back("-fno-such-option");
+    const auto error = compile_badly(compiler, request);
+    CHECK(error.code == ErrorCode::compile_failed);
+    CHECK_MESSAGE(is_within(error.message, "-fno-such-option"), error.message);
+}
+
+bool is_within(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
 std::vector<int> children() {
     std::vector<int> pids;
     for (const auto& entry : fs::directory_iterator("/proc")) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/compile/compiler.hpp"
@@ -55,6 +56,15 @@ inline CompileRequest cuda_request(std::string name = "group/kernel.sm_90a.cu") 
 
 // False on a machine without NVRTC, after it was said that the test case is skipped, and why.
 bool has_cuda();
+
+// What comes of a request that must be served, and of one that must not.
+CompileResult compile_well(Compiler& compiler, const CompileRequest& request);
+Error compile_badly(Compiler& compiler, const CompileRequest& request);
+
+// Options change what is compiled, and an unknown one is an error that names it.
+void check_that_options_reach(Compiler& compiler, CompileRequest request);
+
+bool is_within(std::string_view text, std::string_view part);
 
 // Process ids of the living and unreaped children of this process.
 std::vector<int> children();

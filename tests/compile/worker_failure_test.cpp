@@ -25,6 +25,7 @@ using kiln::Result;
 using namespace kiln::compile;
 using namespace std::chrono_literals;
 using test::children;
+using test::is_within;
 using test::make_bad_compiler;
 using test::make_compiler;
 
@@ -41,10 +42,6 @@ void check_served(Compiler& compiler) {
     const auto error = ask(compiler, "ordinary");
     CHECK_MESSAGE(error.code == ErrorCode::bad_input, error.message);
     CHECK(error.message == "served");
-}
-
-bool is_within(const std::string& text, std::string_view part) {
-    return text.find(part) != std::string::npos;
 }
 
 // Asks for `behaviour` between two ordinary requests.
