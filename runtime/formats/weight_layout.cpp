@@ -6,31 +6,37 @@
 namespace kiln::formats {
 
 namespace {
+
 constexpr std::size_t kChunk = 16;  // bytes of k that stay together
-}
 
-std::vector<std::uint8_t> shuffle_l1(std::span<const std::uint8_t> row_major, std::size_t rows,
-                                     std::size_t row_bytes) {
-    assert(rows % 16 == 0 && row_bytes % 32 == 0 && row_major.size() == rows * row_bytes);
-    std::vector<std::uint8_t> shuffled(row_major.size());
+// For every chunk: where it is in row-major order, and where when shuffled.
+template <class Move>
+void for_each_chunk(std::size_t rows, std::size_t row_bytes, RowOrder order, const Move& move) {
+    assert(rows % 16 == 0 && row_bytes % 32 == 0 && order.fits(rows));
     for (std::size_t n = 0; n < rows; ++n) {
+        const std::size_t placed = order.place(n);
         for (std::size_t kb = 0; kb < row_bytes; kb += kChunk) {
-            std::copy_n(&row_major[n * row_bytes + kb], kChunk, &shuffled[l1_offset(n, kb, row_bytes)]);
+            move(n * row_bytes + kb, l1_offset(placed, kb, row_bytes));
         }
     }
-    return shuffled;
 }
 
-std::vector<std::uint8_t> unshuffle_l1(std::span<const std::uint8_t> shuffled, std::size_t rows,
-                                       std::size_t row_bytes) {
-    assert(rows % 16 == 0 && row_bytes % 32 == 0 && shuffled.size() == rows * row_bytes);
-    std::vector<std::uint8_t> row_major(shuffled.size());
-    for (std::size_t n = 0; n < rows; ++n) {
-        for (std::size_t kb = 0; kb < row_bytes; kb += kChunk) {
-            std::copy_n(&shuffled[l1_offset(n, kb, row_bytes)], kChunk, &row_major[n * row_bytes + kb]);
-        }
-    }
-    return row_major;
+}  // namespace
+
+void shuffle_weights(std::span<const std::uint8_t> row_major, std::size_t rows, std::size_t row_bytes,
+                     RowOrder order, std::span<std::uint8_t> shuffled) {
+    assert(row_major.size() == rows * row_bytes && shuffled.size() == row_major.size());
+    for_each_chunk(rows, row_bytes, order, [&](std::size_t plain, std::size_t placed) {
+        std::copy_n(&row_major[plain], kChunk, &shuffled[placed]);
+    });
+}
+
+void unshuffle_weights(std::span<const std::uint8_t> shuffled, std::size_t rows, std::size_t row_bytes,
+                       RowOrder order, std::span<std::uint8_t> row_major) {
+    assert(row_major.size() == rows * row_bytes && shuffled.size() == row_major.size());
+    for_each_chunk(rows, row_bytes, order, [&](std::size_t plain, std::size_t placed) {
+        std::copy_n(&shuffled[placed], kChunk, &row_major[plain]);
+    });
 }
 
 }  // namespace kiln::formats
