@@ -15,7 +15,6 @@ namespace {
 constexpr float kSmallestAmax = 1e-10f;
 constexpr float kInverseE2m1Max = std::bit_cast<float>(0x3E2AAAABu);  // float(1/6)
 constexpr float kInverseE4m3Max = std::bit_cast<float>(0x3B124925u);  // float(1/448)
-constexpr std::uint32_t kLargestScale = 254;
 
 std::uint8_t encode(float value, MxType type) {
     return type == MxType::e2m1 ? float_to_e2m1(value) : float_to_e4m3(value);
@@ -29,17 +28,18 @@ std::uint8_t mx_scale(float amax, MxType type, AmaxFloor floor) {
     const auto bits =
         std::bit_cast<std::uint32_t>(amax * (type == MxType::e2m1 ? kInverseE2m1Max : kInverseE4m3Max));
     const std::uint32_t up = (bits >> 23 & 0xff) + ((bits & 0x7fffff) != 0 ? 1 : 0);
-    return static_cast<std::uint8_t>(floor == AmaxFloor::none ? std::min(up, kLargestScale) : up);
+    return static_cast<std::uint8_t>(std::min<std::uint32_t>(up, floor == AmaxFloor::none ? 254 : kE8m0Nan));
 }
 
 std::uint8_t quantise_group_mx(std::span<const Bf16Bits> x, MxType type, AmaxFloor floor,
                                std::span<std::uint8_t> q) {
     assert(x.size() == kMxGroup && q.size() == mx_bytes(type, kMxGroup));
-    float amax = 0;
+    // Magnitudes order as their bits do, NaN above infinity.
+    Bf16Bits largest = 0;
     for (const Bf16Bits bits : x) {
-        amax = std::max(amax, std::fabs(bf16_to_float(bits)));
+        largest = std::max(largest, static_cast<Bf16Bits>(bits & 0x7fff));
     }
-    const std::uint8_t scale = mx_scale(amax, type, floor);
+    const std::uint8_t scale = mx_scale(bf16_to_float(largest), type, floor);
     // In double, a power of two loses nothing of a bf16: only the encoding rounds.
     const double inverse = scale == kE8m0Nan ? std::nan("") : std::ldexp(1.0, kE8m0Bias - int{scale});
     const auto code = [&](std::size_t k) {

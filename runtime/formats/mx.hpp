@@ -7,9 +7,8 @@
 //     q     = nearest even of x / 2^(scale - 127)        one rounding
 //
 // For every finite bf16 amax the product has the same scale as a division would give. A zero group has scale
-// 0 without the floor, with it 92 for fp4 and 85 for fp8. An infinity or a NaN in a group leaves it without
-// meaningful bytes; they are what the formulas give, a NaN not counting in amax, and without the floor the
-// scale ends at 254.
+// 0 without the floor, with it 92 for fp4 and 85 for fp8. A group with an infinity or a NaN in it has scale
+// 255 (NaN) with the floor, 254 without, and bytes that mean nothing.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <vector>
 
@@ -129,12 +128,15 @@ TEST_CASE("MX: a zero group is zero bytes, signs kept") {
     }
 }
 
-TEST_CASE("MX: an infinity gives a NaN scale with the floor, and the largest without") {
-    Group x{};
-    x[0] = 0x7f80;
-    for (const MxType type : {MxType::e2m1, MxType::e4m3fn}) {
-        CHECK(quantise(x, type, AmaxFloor::at_1e_10).scale == 255);
-        CHECK(quantise(x, type, AmaxFloor::none).scale == 254);
+TEST_CASE("MX: an infinity or a NaN gives a NaN scale with the floor, and the largest without") {
+    for (const Bf16Bits bits : {0x7f80, 0xff80, 0x7fc0, 0xffff, 0x7f81}) {
+        Group x{};
+        x[3] = 0x3f80;
+        x[20] = bits;
+        for (const MxType type : {MxType::e2m1, MxType::e4m3fn}) {
+            CHECK(quantise(x, type, AmaxFloor::at_1e_10).scale == 255);
+            CHECK(quantise(x, type, AmaxFloor::none).scale == 254);
+        }
     }
 }
 
