@@ -34,7 +34,8 @@ static_assert(sizeof(LinearKernargs) == 40);
 inline constexpr std::int64_t kMaxRowStride = std::int64_t{1} << 25;
 
 // What a launch may still decline for, M and the device aside; 0 when nothing.
-[[nodiscard]] inline int check_launch(const LinearProblem& problem, const kiln_linear_args& args) {
+[[nodiscard]] inline int check_launch(const LinearProblem& problem, std::int64_t /*m*/,
+                                      const kiln_linear_args& args) {
     const auto misaligned = [](const void* pointer, std::uintptr_t bytes) {
         return (reinterpret_cast<std::uintptr_t>(pointer) & (bytes - 1)) != 0;
     };
@@ -59,7 +60,8 @@ inline constexpr std::int64_t kMaxRowStride = std::int64_t{1} << 25;
     return KILN_OK;
 }
 
-[[nodiscard]] inline LinearKernargs pack(std::int64_t m, const kiln_linear_args& args) {
+[[nodiscard]] inline LinearKernargs pack(const LinearProblem& /*problem*/, std::int64_t m,
+                                         const kiln_linear_args& args) {
     return {args.x,
             args.w,
             args.w_scale,

@@ -14,6 +14,7 @@
 #include "runtime/operators/linear_reference.hpp"
 #include "runtime/service/device_array.hpp"
 #include "runtime/service/graph_replay.hpp"
+#include "runtime/service/launch.hpp"
 
 namespace kiln::service {
 
@@ -139,7 +140,7 @@ Result<void> LinearTrial::launch(std::int64_t m, const Rows& rows, device::Strea
     const kiln_linear_args args{rows.x.get(), arrays_.ldx, w_.get(),
                                 static_cast<const float*>(w_scale_.get()),
                                 static_cast<std::byte*>(rows.out.get()) + rows.margin};
-    const kiln_status status = launch_linear(*plan_, stream, m, args);
+    const kiln_status status = service::launch<operators::LinearProblem>(*plan_, stream, m, args);
     if (status == KILN_OK) {
         return {};
     }

@@ -110,20 +110,4 @@ operators::Answer<void> Plan::wait(std::chrono::milliseconds timeout) const {
     return set_->wait(timeout);
 }
 
-kiln_status launch_linear(const Plan& plan, device::Stream stream, std::int64_t m,
-                          const kiln_linear_args& args) noexcept {
-    const auto* problem = std::get_if<operators::LinearProblem>(&plan.typed());
-    if (problem == nullptr) {
-        return -KILN_ERROR_INVALID_ARGUMENT;
-    }
-    if (m <= 0) {
-        return m == 0 ? KILN_OK : plan.declined(KILN_DECLINE_M_NEGATIVE);
-    }
-    if (const int decline = operators::check_launch(*problem, args); decline != KILN_OK) {
-        return plan.declined(decline);
-    }
-    operators::LinearKernargs kernargs = operators::pack(m, args);
-    return plan.enqueue(stream, m, &kernargs, sizeof(kernargs));
-}
-
 }  // namespace kiln::service

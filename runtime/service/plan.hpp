@@ -94,8 +94,4 @@ class Plan {
 // "linear n=16 k=128": what a problem is called in the log.
 [[nodiscard]] std::string label(const operators::Operator& op, const operators::Problem& problem);
 
-// kiln_linear_launch, with the plan's type checked.
-[[nodiscard]] kiln_status launch_linear(const Plan& plan, device::Stream stream, std::int64_t m,
-                                        const kiln_linear_args& args) noexcept;
-
 }  // namespace kiln::service

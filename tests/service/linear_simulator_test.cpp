@@ -11,6 +11,7 @@
 #include "runtime/operators/linear_reference.hpp"
 #include "runtime/service/device_array.hpp"
 #include "runtime/service/trial.hpp"
+#include "tests/service/launch_linear.hpp"
 #include "tests/service/scratch.hpp"
 
 using namespace kiln::service;
@@ -140,7 +141,7 @@ TEST_CASE("linear: with one-hot weights and unit scales the output is bf16(q * x
     const Arrays arrays = Arrays::make(plan->shared_device(), host);
     for (const std::int64_t m : {2, 8, 16, 32}) {  // every bucket
         arrays.clear(device, nullptr);
-        REQUIRE(launch_linear(*plan, nullptr, m, arrays.args()) == KILN_OK);
+        REQUIRE(kiln::test::launch_linear(*plan, nullptr, m, arrays.args()) == KILN_OK);
         const std::vector<std::uint16_t> out = arrays.results(device, nullptr);
         std::vector<std::uint8_t> q(static_cast<std::size_t>(k));
         std::vector<float> scales(static_cast<std::size_t>(k / 128));
@@ -168,7 +169,7 @@ TEST_CASE("linear: a graph's replays equal the eager launch, bit for bit") {
     const Arrays arrays =
         Arrays::make(plan->shared_device(), kiln::operators::make_linear_case(17, 4096, 1024, kSeed));
     const kiln::device::Stream stream = well(device.create_stream());
-    REQUIRE(launch_linear(*plan, stream, 17, arrays.args()) == KILN_OK);
+    REQUIRE(kiln::test::launch_linear(*plan, stream, 17, arrays.args()) == KILN_OK);
     const std::vector<std::uint16_t> eager = arrays.results(device, stream);
 
     well(device.begin_capture(stream));
@@ -176,7 +177,7 @@ TEST_CASE("linear: a graph's replays equal the eager launch, bit for bit") {
     // loads too.
     CHECK(prepare(4096, 1024) != nullptr);
     CHECK(prepare(2560, 4096) != nullptr);
-    CHECK(launch_linear(*plan, stream, 17, arrays.args()) == KILN_OK);
+    CHECK(kiln::test::launch_linear(*plan, stream, 17, arrays.args()) == KILN_OK);
     const Device::Graph graph = well(device.end_capture(stream));
     for (int replay = 0; replay < 2; ++replay) {
         arrays.clear(device, stream);
@@ -200,9 +201,9 @@ TEST_CASE(
     const Arrays arrays =
         Arrays::make(plan->shared_device(), kiln::operators::make_linear_case(4, 4096, 1024, kSeed));
     CHECK(first->current_ordinal() == 0);
-    CHECK(launch_linear(*plan, nullptr, 4, arrays.args()) == KILN_DECLINE_OTHER_DEVICE);
+    CHECK(kiln::test::launch_linear(*plan, nullptr, 4, arrays.args()) == KILN_DECLINE_OTHER_DEVICE);
     well(plan->device().make_current());
-    CHECK(launch_linear(*plan, nullptr, 4, arrays.args()) == KILN_OK);
+    CHECK(kiln::test::launch_linear(*plan, nullptr, 4, arrays.args()) == KILN_OK);
     well(plan->device().synchronize(nullptr));
     well(first->make_current());
 }

@@ -12,6 +12,7 @@
 #include "tests/allocation_counter.hpp"
 #include "tests/service/device_double.hpp"
 #include "tests/service/gated_compiler.hpp"
+#include "tests/service/launch_linear.hpp"
 #include "tests/service/log_lines.hpp"
 #include "tests/service/scratch.hpp"
 
@@ -74,7 +75,7 @@ struct Modes {
         return *std::move(plan);
     }
     kiln_status launch(const Plan& plan, std::int64_t m) const {
-        return launch_linear(plan, nullptr, m, args);
+        return kiln::test::launch_linear(plan, nullptr, m, args);
     }
     // A service of its own fills the cache, and the counters of `service` stay at nothing.
     void warm() {
@@ -175,7 +176,7 @@ TEST_CASE_FIXTURE(Modes, "lazy: a launch that is declined for another reason obt
     device->current = 1;
     CHECK(launch(*plan, 4) == KILN_DECLINE_OTHER_DEVICE);
     device->current = 0;
-    CHECK(launch_linear(*plan, nullptr, 4, {}) == KILN_DECLINE_NULL_POINTER);
+    CHECK(kiln::test::launch_linear(*plan, nullptr, 4, {}) == KILN_DECLINE_NULL_POINTER);
     CHECK(launch(*plan, 0) == KILN_OK);
     CHECK(service->statistics().cache_misses == 0);
     CHECK(device->loads == 0);

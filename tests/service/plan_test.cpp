@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "tests/allocation_counter.hpp"
 #include "tests/service/device_double.hpp"
+#include "tests/service/launch_linear.hpp"
 
 using namespace kiln::service;
 using kiln::test::DeviceDouble;
@@ -42,7 +43,7 @@ struct Fixture {
         }
         return Plan(kiln::operators::linear(), *problem, device, loader, set, nullptr);
     }
-    kiln_status launch(std::int64_t m) { return launch_linear(plan, nullptr, m, args); }
+    kiln_status launch(std::int64_t m) { return kiln::test::launch_linear(plan, nullptr, m, args); }
 };
 
 }  // namespace
@@ -119,7 +120,7 @@ TEST_CASE_FIXTURE(Fixture,
     CHECK(launch(5) == KILN_OK);
     CHECK(device->launches == 2);
     // Every plan that uses the specialisation sees it.
-    CHECK(launch_linear(make({4}), nullptr, 1, args) == KILN_DECLINE_DISABLED);
+    CHECK(kiln::test::launch_linear(make({4}), nullptr, 1, args) == KILN_DECLINE_DISABLED);
 }
 
 TEST_CASE_FIXTURE(Fixture, "plan: an earlier failure of the context is an error and disables nothing") {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tests/service/device_double.hpp"
+#include "tests/service/launch_linear.hpp"
 #include "tests/service/scratch.hpp"
 
 using namespace kiln::service;
@@ -137,7 +138,7 @@ TEST_CASE_FIXTURE(Prepared, "prepare: a plan outlives its service") {
     service.reset();
     alignas(16) char memory[64] = {};
     const kiln_linear_args args{memory, 128, memory, reinterpret_cast<float*>(memory), memory};
-    CHECK(launch_linear(**plan, nullptr, 3, args) == KILN_OK);
+    CHECK(kiln::test::launch_linear(**plan, nullptr, 3, args) == KILN_OK);
     CHECK(device->launches == 1);
 }
 
