@@ -23,4 +23,22 @@ struct PreshuffledWeights {
     }
 };
 
+// L3: a scale byte for each row and group of a matrix, preshuffled: a dword holds two groups (4 apart) of two
+// rows (16 apart). A row's part and a group's are added up; `groups` is a multiple of 8.
+struct PreshuffledScales {
+    static constexpr u32 kTileRows = 32;
+    static constexpr u32 kTileGroups = 8;
+
+    KILN_DEVICE static constexpr u64 row_offset(u32 row, u32 groups) {
+        return static_cast<u64>(row / kTileRows) * kTileRows * groups  // tile of rows
+               + row % 16 * 4                                          // dword
+               + row % kTileRows / 16;                                 // byte in a half of the dword
+    }
+    KILN_DEVICE static constexpr u32 group_offset(u32 group) {
+        return group / kTileGroups * (kTileRows * kTileGroups)  // tile
+               + group % 4 * 64                                 // dwords of 16 rows
+               + group % kTileGroups / 4 * 2;                   // half of the dword
+    }
+};
+
 }  // namespace kiln::device

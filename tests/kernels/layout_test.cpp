@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/gfx950/weights.h"
+#include "runtime/formats/scale_layout.hpp"
 
 using namespace kiln::device;
 
@@ -33,6 +34,17 @@ TEST_CASE("preshuffled weights: every byte has one place, the published one") {
         }
         CHECK(std::count(taken.begin(), taken.end(), 1) == static_cast<long>(taken.size()));
     }
+}
+
+TEST_CASE("preshuffled scales: a row's part and a group's add up to the published offset") {
+    const unsigned groups = 24;
+    for (unsigned row = 0; row < 600; ++row) {
+        for (unsigned group = 0; group < groups; ++group) {
+            REQUIRE(PreshuffledScales::row_offset(row, groups) + PreshuffledScales::group_offset(group) ==
+                    kiln::formats::l3_offset(row, group, groups));
+        }
+    }
+    CHECK(PreshuffledScales::row_offset(1u << 28, 256) == kiln::formats::l3_offset(1u << 28, 0, 256));
 }
 
 TEST_CASE("preshuffled weights: offsets past 4 GiB do not wrap") {
