@@ -1,7 +1,5 @@
 #include "runtime/sim/access.hpp"
 
-#include <cstring>
-
 #include "runtime/sim/fault.hpp"
 
 namespace kiln::sim {
@@ -19,10 +17,9 @@ bool find_range(Wave& w, std::uint64_t address, std::uint64_t bytes) {
     return true;
 }
 
+namespace {
+
 void check_addresses(Wave& w, const Addresses& a, unsigned bytes, unsigned align) {
-    if (a.lanes == 0) {
-        return;
-    }
     std::uint64_t low = ~std::uint64_t{0}, high = 0, bits = 0;
     for_lanes(a.lanes, [&](unsigned lane) {
         const std::uint64_t address = a.address[lane];
@@ -45,6 +42,16 @@ void check_addresses(Wave& w, const Addresses& a, unsigned bytes, unsigned align
                   align);
         }
     });
+}
+
+}  // namespace
+
+void begin_access(Wave& w, const Instruction&, const Addresses& a, unsigned bytes, unsigned align,
+                  AccessKind) {
+    if (a.lanes == 0) {
+        return;
+    }
+    check_addresses(w, a, bytes, align);
 }
 
 void write_narrow(Wave& w, const Instruction&, unsigned row, unsigned lane, std::uint32_t value,
@@ -70,11 +77,11 @@ void finish_narrow(Wave& w, const Instruction& i, unsigned row, std::uint64_t la
 namespace {
 
 template <unsigned Dwords>
-void load_dwords(Wave& w, unsigned row, const Addresses& from) {
+void load_dwords(Wave& w, const Instruction& i, unsigned row, const Addresses& from) {
     std::uint32_t(*d)[kLanes] = w.rows + row;
     for_lanes(from.lanes, [&](unsigned lane) {
         std::uint32_t value[Dwords];
-        std::memcpy(value, reinterpret_cast<const void*>(from.address[lane]), sizeof value);
+        read_global(w, i, from.address[lane], sizeof value, value);
         for (unsigned n = 0; n < Dwords; ++n) {
             d[n][lane] = value[n];
         }
@@ -85,34 +92,34 @@ void load_dwords(Wave& w, unsigned row, const Addresses& from) {
 }
 
 template <unsigned Dwords>
-void store_dwords(Wave& w, unsigned row, const Addresses& to) {
+void store_dwords(Wave& w, const Instruction& i, unsigned row, const Addresses& to) {
     const std::uint32_t(*d)[kLanes] = w.rows + row;
     for_lanes(to.lanes, [&](unsigned lane) {
         std::uint32_t value[Dwords];
         for (unsigned n = 0; n < Dwords; ++n) {
             value[n] = d[n][lane];
         }
-        std::memcpy(reinterpret_cast<void*>(to.address[lane]), value, sizeof value);
+        write_global(w, i, to.address[lane], sizeof value, value);
     });
 }
 
 }  // namespace
 
 void load_lanes(Wave& w, const Instruction& i, const Operand& data, const Addresses& from, DataShape shape) {
-    check_addresses(w, from, shape.bytes, alignment(shape.bytes));
+    begin_access(w, i, from, shape.bytes, alignment(shape.bytes), AccessKind::load);
     switch (shape.bytes) {
         case 4:
-            return load_dwords<1>(w, data.index, from);
+            return load_dwords<1>(w, i, data.index, from);
         case 8:
-            return load_dwords<2>(w, data.index, from);
+            return load_dwords<2>(w, i, data.index, from);
         case 12:
-            return load_dwords<3>(w, data.index, from);
+            return load_dwords<3>(w, i, data.index, from);
         case 16:
-            return load_dwords<4>(w, data.index, from);
+            return load_dwords<4>(w, i, data.index, from);
         default:
             for_lanes(from.lanes, [&](unsigned lane) {
                 std::uint16_t value = 0;
-                std::memcpy(&value, reinterpret_cast<const void*>(from.address[lane]), shape.bytes);
+                read_global(w, i, from.address[lane], shape.bytes, &value);
                 write_narrow(w, i, data.index, lane, value, shape);
             });
             finish_narrow(w, i, data.index, from.lanes, shape);
@@ -120,7 +127,7 @@ void load_lanes(Wave& w, const Instruction& i, const Operand& data, const Addres
 }
 
 void store_lanes(Wave& w, const Instruction& i, const Operand& data, const Addresses& to, DataShape shape) {
-    check_addresses(w, to, shape.bytes, alignment(shape.bytes));
+    begin_access(w, i, to, shape.bytes, alignment(shape.bytes), AccessKind::store);
     const unsigned first = shape.high ? 2 : 0;
     for (unsigned n = 0; n < shape.dwords(); ++n) {
         require_row(w, i, data.index + n, to.lanes,
@@ -128,17 +135,17 @@ void store_lanes(Wave& w, const Instruction& i, const Operand& data, const Addre
     }
     switch (shape.bytes) {
         case 4:
-            return store_dwords<1>(w, data.index, to);
+            return store_dwords<1>(w, i, data.index, to);
         case 8:
-            return store_dwords<2>(w, data.index, to);
+            return store_dwords<2>(w, i, data.index, to);
         case 12:
-            return store_dwords<3>(w, data.index, to);
+            return store_dwords<3>(w, i, data.index, to);
         case 16:
-            return store_dwords<4>(w, data.index, to);
+            return store_dwords<4>(w, i, data.index, to);
         default:
             for_lanes(to.lanes, [&](unsigned lane) {
                 const auto value = static_cast<std::uint16_t>(w.rows[data.index][lane] >> (8 * first));
-                std::memcpy(reinterpret_cast<void*>(to.address[lane]), &value, shape.bytes);
+                write_global(w, i, to.address[lane], shape.bytes, &value);
             });
     }
 }

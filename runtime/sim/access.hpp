@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/sim/undefined.hpp"
 #include "runtime/sim/wave.hpp"
@@ -27,8 +28,21 @@ struct Addresses {
     alignas(64) std::uint64_t address[kLanes];
 };
 
-// Throws unless every lane's `bytes` lie in a live range and are aligned to `align`.
-void check_addresses(Wave& wave, const Addresses& addresses, unsigned bytes, unsigned align);
+enum class AccessKind : std::uint8_t { load, store, atomic };
+
+// Every vector instruction that touches global memory comes through here before its data move, once for each
+// set of lanes that moves the same number of bytes. Throws unless every lane's `bytes` lie in a live range
+// and are aligned to `align`. (Scalar loads: scalar_memory.cpp.)
+void begin_access(Wave& wave, const Instruction& instruction, const Addresses& addresses, unsigned bytes,
+                  unsigned align, AccessKind kind);
+
+// Then one lane's data move through these, from memory or to it.
+inline void read_global(Wave&, const Instruction&, std::uint64_t address, unsigned bytes, void* to) {
+    std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
+}
+inline void write_global(Wave&, const Instruction&, std::uint64_t address, unsigned bytes, const void* from) {
+    std::memcpy(reinterpret_cast<void*>(address), from, bytes);
+}
 
 // How an instruction's data are laid out in registers.
 struct DataShape {

@@ -101,7 +101,7 @@ u64 combine(AtomicOp op, u64 old, u64 data, u64 compare) {
 }
 
 void run_atomic(Wave& w, const Instruction& i, AtomicOp op, const Addresses& a) {
-    check_addresses(w, a, op.bytes, op.bytes);
+    begin_access(w, i, a, op.bytes, op.bytes, AccessKind::atomic);
     const unsigned dwords = op.bytes / 4, data = i.src[3].index;
     for (unsigned n = 0; n < i.src[3].dwords; ++n) {
         require_row(w, i, data + n, a.lanes, 0xf, "the data of an atomic operation");

@@ -88,8 +88,8 @@ void load(Wave& w, const Instruction& i) {
                 Addresses one;
                 one.lanes = u64{1} << lane;
                 one.address[lane] = access.a.address[lane] + 4 * n;
-                check_addresses(w, one, 4, 4);
-                std::memcpy(&value, reinterpret_cast<const void*>(one.address[lane]), 4);
+                begin_access(w, i, one, 4, 4, AccessKind::load);
+                read_global(w, i, one.address[lane], 4, &value);
                 w.global_read += 4;
             }
             w.rows[i.dst.index + n][lane] = value;
@@ -149,7 +149,7 @@ void load_to_lds(Wave& w, const Instruction& i) {
     }
     const u64 active = access.a.lanes, inside = lanes_in_range(access, active, shape.dwords() - 1);
     access.a.lanes = inside;
-    check_addresses(w, access.a, shape.bytes, alignment(shape.bytes));
+    begin_access(w, i, access.a, shape.bytes, alignment(shape.bytes), AccessKind::load);
     const u64 base = (w.sgprs[kM0] & 0x3ffffu) + static_cast<u64>(i.offset);
     const unsigned stride = shape.bytes < 4 ? 4 : shape.bytes;
     for_lanes(active, [&](unsigned lane) {
@@ -160,7 +160,7 @@ void load_to_lds(Wave& w, const Instruction& i) {
         }
         u32 value[4] = {};
         if (inside >> lane & 1) {
-            std::memcpy(value, reinterpret_cast<const void*>(access.a.address[lane]), shape.bytes);
+            read_global(w, i, access.a.address[lane], shape.bytes, value);
         }
         std::memcpy(w.group->lds + to, value, stride);
         std::memset(w.group->lds_written + to, 0xff, stride);

@@ -47,11 +47,11 @@ std::string take_offset(InstructionText& text, std::string_view name, std::int32
     return {};
 }
 
-// Cache policy: says how far a store goes and how long a line stays, which changes nothing here.
-void take_cache_policy(InstructionText& text) {
-    for (const std::string_view name : {"sc0", "sc1", "nt"}) {
-        (void)text.take(name);
-    }
+// How far an access goes. Streaming changes nothing here.
+void take_cache_policy(Instruction& i, InstructionText& text) {
+    i.sc0 = text.take("sc0") != nullptr;
+    i.sc1 = text.take("sc1") != nullptr;
+    (void)text.take("nt");
 }
 
 bool is_text(const InstructionText& text, std::size_t index, std::string_view expected) {
@@ -102,7 +102,7 @@ std::string decode_global(Instruction& i, InstructionText& text, bool flat, bool
             return reason;
         }
     }
-    take_cache_policy(text);
+    take_cache_policy(i, text);
     const bool data_after = !to_lds && (is_store(i) || is_atomic(i));
     const std::size_t scalar = address + 1 + (data_after ? 1 : 0);
     if (auto reason = take_offset(text, "offset", i.offset); !reason.empty()) {
@@ -129,7 +129,7 @@ std::string decode_buffer(Instruction& i, InstructionText& text) {
             return reason;
         }
     }
-    take_cache_policy(text);
+    take_cache_policy(i, text);
     i.offen = text.take("offen") != nullptr;
     if (auto reason = first_of(take_offset(text, "offset", i.offset), count_is(text, address + 3),
                                take(i, text, address + 1, Operand::sgpr, 4, i.src[1]));
@@ -443,9 +443,11 @@ std::string decode_family(Code& code, Instruction& i, InstructionText& text) {
     }
     if (form == "!cache") {
         // Without operands the first of its modifiers looks like one.
-        take_cache_policy(text);
-        const bool policy = is_text(text, 0, "sc0") || is_text(text, 0, "sc1") || is_text(text, 0, "nt");
-        return policy ? count_is(text, 1) : count_is(text, 0);
+        take_cache_policy(i, text);
+        const bool sc0 = is_text(text, 0, "sc0"), sc1 = is_text(text, 0, "sc1"), nt = is_text(text, 0, "nt");
+        i.sc0 |= sc0;
+        i.sc1 |= sc1;
+        return count_is(text, sc0 || sc1 || nt ? 1 : 0);
     }
     if (form == "!mfma") {
         return decode_matrix(code, i, text);

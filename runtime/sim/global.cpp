@@ -66,7 +66,7 @@ void load_to_lds(Wave& w, const Instruction& i) {
     const DataShape shape = unpack_shape(i.opcode->parameter);
     Addresses a;
     make_addresses(w, i, a);
-    check_addresses(w, a, shape.bytes, alignment(shape.bytes));
+    begin_access(w, i, a, shape.bytes, alignment(shape.bytes), AccessKind::load);
     if (~w.sgprs_defined[kM0] != 0) {
         fault_undefined(w, i, "M0", -1, origin_of_sgpr(w, i, kM0));
     }
@@ -79,7 +79,7 @@ void load_to_lds(Wave& w, const Instruction& i) {
                   w.group->lds_bytes);
         }
         std::uint32_t value[4] = {};
-        std::memcpy(value, reinterpret_cast<const void*>(a.address[lane]), shape.bytes);
+        read_global(w, i, a.address[lane], shape.bytes, value);
         std::memcpy(w.group->lds + to, value, stride);
         std::memset(w.group->lds_written + to, 0xff, stride);
     });

@@ -122,6 +122,8 @@ struct Instruction {
     bool offen = false;    // of a buffer instruction: src[0] holds offsets
     bool returns = false;  // of an atomic: the old value goes to dst
     bool to_lds = false;   // of a buffer load: the data go to LDS
+    bool sc0 = false;      // of a memory instruction; for atomics see `returns`
+    bool sc1 = false;      // of a memory instruction: reaches past the die's L2
     const Opcode* opcode = nullptr;
     const Instruction* inner = nullptr;  // of a wrapper: what it wraps
     const MatrixInstruction* matrix = nullptr;
