@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kiln/formats.h"
 #include "kiln/kiln.h"
 
 enum { N = 4096, K = 1024, M = 3, LDX = K + 8 };
@@ -79,13 +80,17 @@ int main(void) {
 
     /* x = 1, w = 1, scales 1: every output is K. */
     static uint16_t x[(M - 1) * LDX + K];
+    static uint8_t row_major[N * K];
     static uint8_t w[N * K];
     static float w_scale[N / 128 * (K / 128)];
     static uint16_t out[M * N];
     for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); ++i) {
         x[i] = 0x3f80;
     }
-    memset(w, 0x38, sizeof(w));
+    memset(row_major, 0x38, sizeof(row_major));
+    if (kiln_shuffle_weights(row_major, 1, N, K, KILN_ROWS_AS_THEY_ARE, w, &error) != KILN_OK) {
+        return fail("shuffle", error);
+    }
     for (size_t i = 0; i < sizeof(w_scale) / sizeof(w_scale[0]); ++i) {
         w_scale[i] = 1.0f;
     }

@@ -12,7 +12,7 @@
 #ifndef KILN_FORMATS_H_
 #define KILN_FORMATS_H_
 
-#include "kiln/kiln.h"
+#include "kiln.h"
 
 #ifdef __cplusplus
 extern "C" {
