@@ -72,6 +72,22 @@ const char* kiln_plan_kernel_name(const kiln_plan* plan, int64_t m) {
     return bucket != nullptr ? bucket->kernel_name.c_str() : nullptr;
 }
 
+int64_t kiln_plan_workspace_bytes(const kiln_plan* plan, int64_t max_m) {
+    const auto* known = usable(plan);
+    return known != nullptr ? known->workspace_bytes(max_m) : 0;
+}
+
+kiln_status kiln_plan_init_workspace(const kiln_plan* plan, void* stream, void* workspace, int64_t bytes,
+                                     kiln_error** error) {
+    return guarded(error, [&]() -> kiln_status {
+        if (const kiln_status status = check(plan, "a plan", error); status != KILN_OK) {
+            return status;
+        }
+        auto ready = plan->plan->init_workspace(stream, workspace, bytes);
+        return ready ? KILN_OK : report(ready.error(), error);
+    });
+}
+
 kiln_status kiln_plan_ready(const kiln_plan* plan, int64_t m) {
     if (plan == nullptr) {
         return -KILN_ERROR_INVALID_ARGUMENT;

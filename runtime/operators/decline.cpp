@@ -26,7 +26,7 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_BIAS, "bias", "a bias is to be added"},
     {KILN_DECLINE_M_NEGATIVE, "m_negative", "M is below 0"},
     {KILN_DECLINE_M_TOO_LARGE, "m_too_large", "M is above the last bucket"},
-    {KILN_DECLINE_NULL_POINTER, "null_pointer", "an array is null"},
+    {KILN_DECLINE_NULL_POINTER, "null_pointer", "an array, or a workspace that is needed, is null"},
     {KILN_DECLINE_X_ALIGNMENT, "x_alignment", "x is not aligned to 16 bytes"},
     {KILN_DECLINE_X_ROW_STRIDE, "x_row_stride",
      "the row stride of x is below K, not a multiple of 8, or 2^25 elements and more"},
@@ -36,7 +36,8 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_OTHER_DEVICE, "other_device", "the calling thread's current device is not the plan's"},
     {KILN_DECLINE_COMPILING, "compiling", "the bucket of this M is not ready yet"},
     {KILN_DECLINE_CAPTURE, "capture",
-     "the first use of a bucket would compile or load while the stream captures"},
+     "the first use of a bucket, or of a workspace, needs what a stream can not capture"},
+    {KILN_DECLINE_WORKSPACE_ALIGNMENT, "workspace_alignment", "the workspace is not aligned to 256 bytes"},
 };
 
 const DeclineWords* find(int decline) {

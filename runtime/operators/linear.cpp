@@ -1,6 +1,7 @@
 #include "runtime/operators/linear.hpp"
 
 #include <array>
+#include <cstddef>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -58,6 +59,15 @@ const Guard kGuards[] = {
     {"bias", std::int64_t{0}, KILN_DECLINE_BIAS},
 };
 
+constexpr KernelArgument kKernargs[] = {
+    {"x", offsetof(LinearKernargs, x), sizeof(LinearKernargs::x)},
+    {"w", offsetof(LinearKernargs, w), sizeof(LinearKernargs::w)},
+    {"w_scale", offsetof(LinearKernargs, w_scale), sizeof(LinearKernargs::w_scale)},
+    {"out", offsetof(LinearKernargs, out), sizeof(LinearKernargs::out)},
+    {"m", offsetof(LinearKernargs, m), sizeof(LinearKernargs::m)},
+    {"ldx", offsetof(LinearKernargs, ldx), sizeof(LinearKernargs::ldx)},
+};
+
 class Linear final : public Operator {
   public:
     std::string_view name() const override { return "linear"; }
@@ -66,6 +76,9 @@ class Linear final : public Operator {
         static const Template* const templates[] = {&linear_small_m_gfx950(), &linear_small_m_sm_90a()};
         return templates;
     }
+
+    std::span<const KernelArgument> kernargs() const override { return kKernargs; }
+    std::uint32_t kernarg_bytes() const override { return sizeof(LinearKernargs); }
 
     Answer<void> judge(const Problem& problem) const override {
         for (const Guard& guard : kGuards) {

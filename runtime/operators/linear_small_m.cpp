@@ -1,7 +1,6 @@
 #include "runtime/operators/linear_small_m.hpp"
 
 #include <algorithm>
-#include <cstddef>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,24 +11,16 @@ namespace {
 
 constexpr std::int64_t kMaxWeightBytes = std::int64_t{1} << 32;
 
-constexpr KernelArgument kKernargs[] = {
-    {"x", offsetof(LinearKernargs, x), sizeof(LinearKernargs::x)},
-    {"w", offsetof(LinearKernargs, w), sizeof(LinearKernargs::w)},
-    {"w_scale", offsetof(LinearKernargs, w_scale), sizeof(LinearKernargs::w_scale)},
-    {"out", offsetof(LinearKernargs, out), sizeof(LinearKernargs::out)},
-    {"m", offsetof(LinearKernargs, m), sizeof(LinearKernargs::m)},
-    {"ldx", offsetof(LinearKernargs, ldx), sizeof(LinearKernargs::ldx)},
-};
-
 }  // namespace
-
-std::span<const KernelArgument> LinearSmallM::kernargs() const {
-    return kKernargs;
-}
 
 std::string LinearSmallM::kernel_name(const Problem& problem, const Bucket& bucket) const {
     const auto [n, k] = dimensions(problem);
     return fmt::format("kiln_linear_n{}_k{}_m{}", n, k, bucket.max_m);
+}
+
+std::vector<KernelLaunch> LinearSmallM::kernels(const Problem& problem, const Bucket& bucket) const {
+    const device::LaunchShape shape = launch_shape(problem, bucket);
+    return {{kernel_name(problem, bucket), shape, {.fixed = shape.grid.x}}};
 }
 
 std::vector<std::pair<std::string, std::int64_t>> LinearSmallM::constants(const Problem& problem,

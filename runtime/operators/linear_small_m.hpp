@@ -28,12 +28,11 @@ inline constexpr std::int64_t kBlock = 128;  // k that share a scale
 class LinearSmallM : public Template {
   public:
     std::string_view id() const final { return "linear/small_m"; }
-    std::span<const KernelArgument> kernargs() const final;
-    std::uint32_t kernarg_bytes() const final { return sizeof(LinearKernargs); }
 
     std::vector<tables::RowFault> check(const Problem& problem, const Bucket& bucket) const final;
 
     std::string kernel_name(const Problem& problem, const Bucket& bucket) const final;
+    std::vector<KernelLaunch> kernels(const Problem& problem, const Bucket& bucket) const final;
     std::vector<std::pair<std::string, std::int64_t>> constants(const Problem& problem,
                                                                 const Bucket& bucket) const final;
 
@@ -44,6 +43,9 @@ class LinearSmallM : public Template {
     };
     // In the order in which constants.h lists them.
     [[nodiscard]] virtual std::span<const ConstantName> constant_names() const = 0;
+    // The launch of a bucket's only kernel, the same for every M.
+    [[nodiscard]] virtual device::LaunchShape launch_shape(const Problem& problem,
+                                                           const Bucket& bucket) const = 0;
     // The largest max_m of a bucket.
     [[nodiscard]] virtual std::int64_t max_rows() const = 0;
 

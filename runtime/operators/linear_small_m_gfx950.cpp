@@ -15,13 +15,6 @@ class SmallM final : public LinearSmallM {
   public:
     std::string_view processor() const override { return "gfx950"; }
 
-    device::LaunchShape launch_shape(const Problem& problem, const Bucket& bucket) const override {
-        const std::int64_t columns = kTile * constant(bucket, "tiles_n");
-        return {{static_cast<std::uint32_t>(dimensions(problem).n / columns), 1, 1},
-                {static_cast<std::uint32_t>(64 * constant(bucket, "waves")), 1, 1},
-                0};
-    }
-
     std::vector<std::string> options() const override {
         // The argument names are what the loader compares with the plan's; without the option they are not
         // recorded.
@@ -36,6 +29,13 @@ class SmallM final : public LinearSmallM {
     }
 
   protected:
+    device::LaunchShape launch_shape(const Problem& problem, const Bucket& bucket) const override {
+        const std::int64_t columns = kTile * constant(bucket, "tiles_n");
+        return {{static_cast<std::uint32_t>(dimensions(problem).n / columns), 1, 1},
+                {static_cast<std::uint32_t>(64 * constant(bucket, "waves")), 1, 1},
+                0};
+    }
+
     std::span<const ConstantName> constant_names() const override {
         static constexpr ConstantName kNames[] = {
             {"tiles_n", "kTilesN"},

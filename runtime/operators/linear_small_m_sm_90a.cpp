@@ -46,14 +46,6 @@ class SmallM final : public LinearSmallM {
   public:
     std::string_view processor() const override { return "sm_90a"; }
 
-    device::LaunchShape launch_shape(const Problem& problem, const Bucket& bucket) const override {
-        const LinearProblem size = dimensions(problem);
-        const Layout layout = layout_of(size, bucket);
-        return {{static_cast<std::uint32_t>(ceil_div(size.n / kTile, layout.tiles_n) * layout.split_k), 1, 1},
-                {static_cast<std::uint32_t>(kWarpLanes * (layout.workers() + 1)), 1, 1},
-                static_cast<std::uint32_t>(layout.shared_bytes())};
-    }
-
     std::vector<std::string> options() const override { return {"-std=c++20"}; }
 
     std::string probe() const override {
@@ -63,6 +55,14 @@ class SmallM final : public LinearSmallM {
     }
 
   protected:
+    device::LaunchShape launch_shape(const Problem& problem, const Bucket& bucket) const override {
+        const LinearProblem size = dimensions(problem);
+        const Layout layout = layout_of(size, bucket);
+        return {{static_cast<std::uint32_t>(ceil_div(size.n / kTile, layout.tiles_n) * layout.split_k), 1, 1},
+                {static_cast<std::uint32_t>(kWarpLanes * (layout.workers() + 1)), 1, 1},
+                static_cast<std::uint32_t>(layout.shared_bytes())};
+    }
+
     std::span<const ConstantName> constant_names() const override {
         static constexpr ConstantName kNames[] = {
             {"split_k", "kSplitK"},         {"tiles_n", "kTilesN"}, {"warp_tiles", "kWarpTiles"},

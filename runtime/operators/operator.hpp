@@ -16,6 +16,7 @@
 
 #include "runtime/device/device.hpp"
 #include "runtime/operators/decline.hpp"
+#include "runtime/operators/kernel_launch.hpp"
 #include "runtime/operators/linear.hpp"
 #include "runtime/tables/loader.hpp"
 #include "runtime/tables/table.hpp"
@@ -36,7 +37,7 @@ struct Field {
     [[nodiscard]] bool is_required() const { return words.empty() && !default_number.has_value(); }
 };
 
-// An explicit argument of a kernel as the plan packs it.
+// An explicit argument of a kernel as a launch packs it.
 struct KernelArgument {
     std::string_view name;
     std::uint32_t offset = 0;  // bytes
@@ -51,8 +52,6 @@ class Template {
 
     [[nodiscard]] virtual std::string_view id() const = 0;         // "linear/small_m"
     [[nodiscard]] virtual std::string_view processor() const = 0;  // "gfx950"
-    [[nodiscard]] virtual std::span<const KernelArgument> kernargs() const = 0;
-    [[nodiscard]] virtual std::uint32_t kernarg_bytes() const = 0;
 
     // What keeps this bucket from serving the problem: constants missing, unknown, out of range, not tiling
     // it. Pointers of the faults start at the bucket: "/constants/tiles_n".
@@ -61,13 +60,20 @@ class Template {
 
     // The rest requires that check() had nothing to say.
 
-    // "kiln_linear_n5120_k4096_m32"
+    // "kiln_linear_n5120_k4096_m32": the symbol of the only kernel, or what those of several begin with.
     [[nodiscard]] virtual std::string kernel_name(const Problem& problem, const Bucket& bucket) const = 0;
+    // At least one, in the order in which a launch enqueues them, all with the operator's arguments. The only
+    // one has kernel_name() as its symbol; each of several has a kernel_symbol() of it.
+    [[nodiscard]] virtual std::vector<KernelLaunch> kernels(const Problem& problem,
+                                                            const Bucket& bucket) const = 0;
+    // For a launch of m tokens.
+    [[nodiscard]] virtual WorkspaceNeed workspace(const Problem& /*problem*/, const Bucket& /*bucket*/,
+                                                  std::int64_t /*m*/) const {
+        return {};
+    }
     // All constants that the template sees, in the order in which constants.h lists them: "kN" -> 5120.
     [[nodiscard]] virtual std::vector<std::pair<std::string, std::int64_t>> constants(
         const Problem& problem, const Bucket& bucket) const = 0;
-    [[nodiscard]] virtual device::LaunchShape launch_shape(const Problem& problem,
-                                                           const Bucket& bucket) const = 0;
     // What the compiler is told, target aside.
     [[nodiscard]] virtual std::vector<std::string> options() const = 0;
     // A kernel of one line that needs of the compiler what the template needs: one that refuses it can not
@@ -85,6 +91,10 @@ class Operator {
     [[nodiscard]] virtual std::string_view name() const = 0;  // "linear"
     [[nodiscard]] virtual std::span<const Field> fields() const = 0;
     [[nodiscard]] virtual std::span<const Template* const> templates() const = 0;
+
+    // The arguments that every kernel of every template takes: a launch packs them once, whatever M decides.
+    [[nodiscard]] virtual std::span<const KernelArgument> kernargs() const = 0;
+    [[nodiscard]] virtual std::uint32_t kernarg_bytes() const = 0;
 
     // The guards that the problem alone decides, tables aside. Declines, or has nothing to say. Requires a
     // problem that complete() accepted.

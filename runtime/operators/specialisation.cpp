@@ -1,5 +1,6 @@
 #include "runtime/operators/specialisation.hpp"
 
+#include <cctype>
 #include <map>
 #include <utility>
 
@@ -47,6 +48,16 @@ Result<void> collect(const std::string& name, const std::string& text, const Sou
     return {};
 }
 
+// What constants.h calls a kernel: KILN_KERNEL_NAME, or KILN_KERNEL_NAME_GATE_UP for the one of several whose
+// symbol is the kernel's name and "_gate_up".
+std::string kernel_macro(const std::string& kernel_name, const std::string& symbol) {
+    std::string macro = "KILN_KERNEL_NAME";
+    for (const char letter : std::string_view(symbol).substr(kernel_name.size())) {
+        macro += static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    }
+    return macro;
+}
+
 std::string request_document(const Specialisation& specialisation, const TemplateSource& source) {
     const compile::CompileRequest& request = specialisation.request;
     nlohmann::json headers = nlohmann::json::object();
@@ -60,10 +71,10 @@ std::string request_document(const Specialisation& specialisation, const Templat
         constants[name] = value;
     }
     nlohmann::json kernargs = nlohmann::json::array();
-    for (const KernelArgument& argument : specialisation.source_template->kernargs()) {
+    for (const KernelArgument& argument : specialisation.op->kernargs()) {
         kernargs.push_back({{"name", argument.name}, {"offset", argument.offset}, {"size", argument.size}});
     }
-    const nlohmann::json document{
+    nlohmann::json document{
         {"schema", kRequestSchema},
         {"operator", specialisation.op->name()},
         {"template", specialisation.source_template->id()},
@@ -75,6 +86,11 @@ std::string request_document(const Specialisation& specialisation, const Templat
         {"target", request.target},
         {"options", request.options},
     };
+    if (specialisation.kernels.size() > 1) {
+        for (const KernelLaunch& kernel : specialisation.kernels) {
+            document["kernels"].push_back(kernel.symbol);
+        }
+    }
     return document.dump();
 }
 
@@ -91,10 +107,13 @@ std::string template_path(std::string_view template_id, const tables::Target& ta
 std::string constants_header(const Template& source_template, const Problem& problem, const Bucket& bucket) {
     std::string text = fmt::format(
         "// Generated: the constants of one specialisation of {}.\n"
-        "#pragma once\n\n"
-        "#define KILN_KERNEL_NAME {}\n\n"
-        "namespace kiln::constants {{\n",
-        source_template.id(), source_template.kernel_name(problem, bucket));
+        "#pragma once\n\n",
+        source_template.id());
+    const std::string kernel_name = source_template.kernel_name(problem, bucket);
+    for (const KernelLaunch& kernel : source_template.kernels(problem, bucket)) {
+        text += fmt::format("#define {} {}\n", kernel_macro(kernel_name, kernel.symbol), kernel.symbol);
+    }
+    text += "\nnamespace kiln::constants {\n";
     for (const auto& [name, value] : source_template.constants(problem, bucket)) {
         text += fmt::format("inline constexpr int {} = {};\n", name, value);
     }
@@ -142,6 +161,7 @@ Result<Specialisation> specialise(const Operator& op, const Problem& problem, co
     result.bucket = bucket;
     result.target = target;
     result.kernel_name = result.source_template->kernel_name(problem, bucket);
+    result.kernels = result.source_template->kernels(problem, bucket);
 
     compile::CompileRequest& request = result.request;
     request.name = source.name;

@@ -38,9 +38,14 @@ struct Specialisation {
     Bucket bucket;
     tables::Target target;
     std::string kernel_name;
+    std::vector<KernelLaunch> kernels;  // Template::kernels()
 
     compile::CompileRequest request;  // template text, the headers it includes, constants.h, target, options
     std::string request_document;     // the request part of the key: JSON
+
+    [[nodiscard]] WorkspaceNeed workspace(std::int64_t m) const {
+        return source_template->workspace(problem, bucket, m);
+    }
 };
 
 // What the names of sources for a target end with: "hip", and "cu" for NVIDIA's processors.
@@ -49,7 +54,7 @@ struct Specialisation {
 // "linear/small_m.gfx950.hip", on sm_90a "linear/small_m.sm_90a.cu".
 [[nodiscard]] std::string template_path(std::string_view template_id, const tables::Target& target);
 
-// The generated header that carries the constants to the template.
+// The generated header that carries the constants and the kernels' symbols to the template.
 [[nodiscard]] std::string constants_header(const Template& source_template, const Problem& problem,
                                            const Bucket& bucket);
 

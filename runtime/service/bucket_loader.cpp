@@ -98,18 +98,20 @@ Result<LoadedBucketPtr> BucketLoader::load(device::Device& device, const Artifac
         return fail(module.error().code, module.error().stage,
                     fmt::format("{}: {}", specialisation.kernel_name, module.error().message));
     }
-    const Result<device::Function> function = (*module)->function(specialisation.kernel_name);
-    if (!function) {
-        return tl::unexpected<Error>(function.error());
+    std::vector<LoadedKernel> kernels;
+    for (const operators::KernelLaunch& kernel : specialisation.kernels) {
+        const Result<device::Function> function = (*module)->function(kernel.symbol);
+        if (!function) {
+            return tl::unexpected<Error>(function.error());
+        }
+        kernels.push_back({*function, kernel.shape, kernel.grid_x});
     }
     const int ordinal = device.info().ordinal;
     log::event(
         log::Level::info, "load",
         {{"kernel", specialisation.kernel_name}, {"device", ordinal}, {"source", to_text(artifact.source)}});
     return std::make_unique<const LoadedBucket>(LoadedBucket{
-        *function,
-        specialisation.source_template->launch_shape(specialisation.problem, specialisation.bucket),
-        health(ordinal, specialisation), *std::move(module), artifact.source});
+        std::move(kernels), health(ordinal, specialisation), *std::move(module), artifact.source});
 }
 
 Answer<LoadedBucketPtr> BucketLoader::obtain(device::Device& device, const Specialisation& specialisation) {

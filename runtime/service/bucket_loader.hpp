@@ -23,10 +23,15 @@
 
 namespace kiln::service {
 
+struct LoadedKernel {
+    device::Function function = nullptr;
+    device::LaunchShape shape;  // but for grid.x
+    operators::GridRule grid_x;
+};
+
 // Constant once made.
 struct LoadedBucket {
-    device::Function function = nullptr;
-    device::LaunchShape shape;
+    std::vector<LoadedKernel> kernels;  // in the order of a launch
     std::shared_ptr<Health> health;
     std::shared_ptr<device::Module> module;
     ArtifactSource source = ArtifactSource::cache;

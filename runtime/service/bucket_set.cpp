@@ -33,6 +33,8 @@ BucketSet::BucketSet(std::shared_ptr<device::Device> device, std::shared_ptr<Buc
         buckets_[i].kernel_name = wanted_[i].kernel_name;
         buckets_[i].template_id = wanted_[i].bucket.template_id;
         buckets_[i].health = loader_->health(device_->info().ordinal, wanted_[i]);
+        buckets_[i].needs_workspace = wanted_[i].workspace(buckets_[i].max_m).any();
+        buckets_[i].specialisation = &wanted_[i];
         buckets_[i].unready_ = unready_;
     }
 }

@@ -30,6 +30,8 @@ class PlanBucket {
     std::string kernel_name;
     std::string template_id;
     std::shared_ptr<Health> health;
+    bool needs_workspace = false;
+    const operators::Specialisation* specialisation = nullptr;  // lives as long as the set
 
     // Null until it is loaded.
     [[nodiscard]] const LoadedBucket* loaded() const noexcept {

@@ -10,7 +10,7 @@ namespace kiln::service {
 
 // `Problem` is the operator's member of TypedProblem. Beside it stand check_launch(problem, m, args), which
 // says what a launch declines for, and pack(problem, m, args), which makes the argument block that every
-// kernel of the operator takes.
+// kernel of the operator takes. Where `Args` has a workspace, pack() gets its parts as a fourth argument.
 template <class Problem, class Args>
 [[nodiscard]] kiln_status launch(const Plan& plan, device::Stream stream, std::int64_t m,
                                  const Args& args) noexcept {
@@ -24,8 +24,16 @@ template <class Problem, class Args>
     if (const int decline = check_launch(*problem, m, args); decline != KILN_OK) {
         return plan.declined(decline);
     }
-    auto kernargs = pack(*problem, m, args);
-    return plan.enqueue(stream, m, &kernargs, sizeof(kernargs));
+    if constexpr (requires { args.workspace; }) {
+        if (const kiln_status decline = plan.check_workspace(m, args.workspace); decline != KILN_OK) {
+            return plan.declined(decline);
+        }
+        auto kernargs = pack(*problem, m, args, plan.split_workspace(args.workspace));
+        return plan.enqueue(stream, m, &kernargs, sizeof(kernargs));
+    } else {
+        auto kernargs = pack(*problem, m, args);
+        return plan.enqueue(stream, m, &kernargs, sizeof(kernargs));
+    }
 }
 
 }  // namespace kiln::service

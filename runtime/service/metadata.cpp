@@ -79,30 +79,42 @@ std::string describe_artifact(const operators::Specialisation& specialisation,
         {"options", specialisation.request.options},
         {"compile_seconds", std::round(compile_seconds * 1e6) / 1e6},
     };
-    if (const compile::KernelInfo* kernel = find_kernel(code_object, specialisation.kernel_name)) {
-        document.update(is_cubin(code_object) ? describe_cuda(*kernel) : describe_amdgpu(*kernel));
-        document.update({{"max_threads", kernel->max_threads},
-                         {"kernarg_bytes", kernel->kernarg_bytes},
-                         {"code_bytes", code_object.text.size()}});
+    nlohmann::json kernels = nlohmann::json::array();
+    for (const operators::KernelLaunch& wanted : specialisation.kernels) {
+        if (const compile::KernelInfo* kernel = find_kernel(code_object, wanted.symbol)) {
+            kernels.push_back(is_cubin(code_object) ? describe_cuda(*kernel) : describe_amdgpu(*kernel));
+            kernels.back().update({{"kernel", kernel->name},
+                                   {"max_threads", kernel->max_threads},
+                                   {"kernarg_bytes", kernel->kernarg_bytes}});
+        }
+    }
+    if (!kernels.empty()) {
+        document["code_bytes"] = code_object.text.size();
+    }
+    if (specialisation.kernels.size() > 1) {
+        document["kernels"] = std::move(kernels);
+    } else if (!kernels.empty()) {
+        document.update(kernels.front());
     }
     return document.dump();
 }
 
-Result<void> check_kernel_abi(const operators::Specialisation& specialisation,
-                              const compile::CodeObject& code_object) {
+namespace {
+
+Result<void> check_kernel(const operators::Specialisation& specialisation,
+                          const operators::KernelLaunch& launch, const compile::CodeObject& code_object) {
     const auto differs = [&](const std::string& what) {
         return fail(ErrorCode::load_failed, Stage::load,
-                    fmt::format("{} ({}): {}", specialisation.kernel_name,
-                                specialisation.source_template->id(), what));
+                    fmt::format("{} ({}): {}", launch.symbol, specialisation.source_template->id(), what));
     };
-    const compile::KernelInfo* kernel = find_kernel(code_object, specialisation.kernel_name);
+    const compile::KernelInfo* kernel = find_kernel(code_object, launch.symbol);
     if (kernel == nullptr) {
         return differs("the code object has no kernel of that name");
     }
     std::vector<compile::KernelArgument> found;
     std::copy_if(kernel->arguments.begin(), kernel->arguments.end(), std::back_inserter(found),
                  [](const compile::KernelArgument& argument) { return !argument.is_hidden(); });
-    const auto wanted = specialisation.source_template->kernargs();
+    const auto wanted = specialisation.op->kernargs();
     const bool has_names = !is_cubin(code_object);
     for (std::size_t i = 0; i < std::min(wanted.size(), found.size()); ++i) {
         if ((has_names && wanted[i].name != found[i].name) || wanted[i].offset != found[i].offset ||
@@ -116,12 +128,23 @@ Result<void> check_kernel_abi(const operators::Specialisation& specialisation,
     if (wanted.size() != found.size()) {
         return differs(fmt::format("expected {} arguments, found {}", wanted.size(), found.size()));
     }
-    const device::LaunchShape shape =
-        specialisation.source_template->launch_shape(specialisation.problem, specialisation.bucket);
-    const std::uint64_t threads = std::uint64_t{shape.block.x} * shape.block.y * shape.block.z;
+    const device::Dim3& block = launch.shape.block;
+    const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
     if (threads > kernel->max_threads) {
         return differs(fmt::format("expected at least {} work-items in a work-group, found {}", threads,
                                    kernel->max_threads));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<void> check_kernel_abi(const operators::Specialisation& specialisation,
+                              const compile::CodeObject& code_object) {
+    for (const operators::KernelLaunch& kernel : specialisation.kernels) {
+        if (Result<void> checked = check_kernel(specialisation, kernel, code_object); !checked) {
+            return checked;
+        }
     }
     return {};
 }

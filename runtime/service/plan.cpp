@@ -10,7 +10,18 @@ namespace kiln::service {
 
 namespace {
 constexpr std::int64_t kLookup = 1024;
+constexpr std::int64_t kWorkspaceAlignment = 256;
+
+// Buckets share the counters: each leaves at zero what it uses.
+std::int64_t zeroed_bytes_of(std::span<const PlanBucket> buckets) {
+    std::int64_t most = 0;
+    for (const PlanBucket& bucket : buckets) {
+        most = std::max(most, bucket.specialisation->workspace(bucket.max_m).zeroed);
+    }
+    return (most + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
 }
+
+}  // namespace
 
 std::string label(const operators::Operator& op, const operators::Problem& problem) {
     return fmt::format("{} {}", op.name(), operators::format_problem(op, problem));
@@ -29,7 +40,8 @@ Plan::Plan(const operators::Operator& op, operators::Problem problem, std::share
       set_(std::move(buckets)),
       background_(std::move(background)),
       buckets_(set_->buckets()),
-      max_m_(buckets_.back().max_m) {
+      max_m_(buckets_.back().max_m),
+      zeroed_bytes_(zeroed_bytes_of(buckets_)) {
     bucket_of_.push_back(0);  // M = 0 never gets here
     for (std::int64_t m = 1; m <= std::min(max_m_, kLookup); ++m) {
         while (buckets_[first_beyond_].max_m < m) {
@@ -45,11 +57,11 @@ kiln_status Plan::enqueue(device::Stream stream, std::int64_t m, void* kernargs,
     if (bucket == nullptr) {
         return declined(KILN_DECLINE_M_TOO_LARGE);
     }
-    const kiln_status status = launch(*bucket, stream, kernargs, kernarg_bytes);
+    const kiln_status status = launch(*bucket, stream, m, kernargs, kernarg_bytes);
     return status > 0 ? declined(status) : status;
 }
 
-kiln_status Plan::launch(const PlanBucket& bucket, device::Stream stream, void* kernargs,
+kiln_status Plan::launch(const PlanBucket& bucket, device::Stream stream, std::int64_t m, void* kernargs,
                          std::size_t kernarg_bytes) const noexcept {
     if (const int current = device_->current_ordinal(); current != ordinal_) {
         return current < 0 ? -KILN_ERROR_DEVICE_FAILED : KILN_DECLINE_OTHER_DEVICE;
@@ -64,8 +76,67 @@ kiln_status Plan::launch(const PlanBucket& bucket, device::Stream stream, void* 
     if (loaded->health->disabled.load(std::memory_order_relaxed)) {
         return KILN_DECLINE_DISABLED;
     }
-    const int error = device_->launch(loaded->function, loaded->shape, stream, kernargs, kernarg_bytes);
-    return error == 0 ? KILN_OK : refused(bucket, error);
+    for (const LoadedKernel& kernel : loaded->kernels) {
+        device::LaunchShape shape = kernel.shape;
+        shape.grid.x = kernel.grid_x(m);
+        if (const int error = device_->launch(kernel.function, shape, stream, kernargs, kernarg_bytes);
+            error != 0) {
+            return refused(bucket, error);
+        }
+    }
+    return KILN_OK;
+}
+
+std::int64_t Plan::workspace_bytes(std::int64_t max_m) const {
+    bool needed = false;
+    std::int64_t scratch = 0;
+    std::int64_t first = 1;
+    for (const PlanBucket& bucket : buckets_) {
+        if (first > max_m) {
+            break;
+        }
+        const std::int64_t last = std::min(bucket.max_m, max_m);
+        needed = needed || bucket.needs_workspace;
+        scratch = std::max(scratch, bucket.specialisation->workspace(last).scratch);
+        first = bucket.max_m + 1;
+    }
+    return needed ? zeroed_bytes_ + scratch : 0;
+}
+
+operators::Answer<void> Plan::init_workspace(device::Stream stream, void* workspace,
+                                             std::int64_t bytes) const {
+    if (bytes == 0 || zeroed_bytes_ == 0) {
+        return {};
+    }
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0;
+    if (workspace == nullptr || !is_aligned || bytes < zeroed_bytes_) {
+        return operators::failed({ErrorCode::invalid_argument, Stage::device,
+                                  fmt::format("{}: expected a workspace of at least {} bytes, aligned to {}, "
+                                              "found {} bytes at {}",
+                                              label(op_, problem_), zeroed_bytes_, kWorkspaceAlignment, bytes,
+                                              fmt::ptr(workspace))});
+    }
+    const Result<bool> capturing = device_->is_capturing(stream);
+    if (!capturing) {
+        return operators::failed(capturing.error());
+    }
+    if (*capturing) {
+        return operators::declined(
+            KILN_DECLINE_CAPTURE, Stage::device,
+            fmt::format("{}: a workspace is initialised outside of a capture, once", label(op_, problem_)));
+    }
+    Result<void> filled =
+        device_->fill(workspace, std::byte{0}, static_cast<std::size_t>(zeroed_bytes_), stream);
+    return filled ? operators::Answer<void>() : operators::failed(std::move(filled.error()));
+}
+
+kiln_status Plan::check_workspace(std::int64_t m, const void* workspace) const noexcept {
+    if (reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
+        return KILN_DECLINE_WORKSPACE_ALIGNMENT;
+    }
+    const PlanBucket* bucket = bucket_for(m);
+    return workspace == nullptr && bucket != nullptr && bucket->needs_workspace ? KILN_DECLINE_NULL_POINTER
+                                                                                : KILN_OK;
 }
 
 kiln_status Plan::refused(const PlanBucket& bucket, int driver_error) const noexcept try {

@@ -29,6 +29,21 @@ class Plan {
     [[nodiscard]] kiln_status enqueue(device::Stream stream, std::int64_t m, void* kernargs,
                                       std::size_t kernarg_bytes) const noexcept;
 
+    // What a launch of up to `max_m` tokens needs of workspace, in bytes; as kiln_plan_workspace_bytes.
+    [[nodiscard]] std::int64_t workspace_bytes(std::int64_t max_m) const;
+    // Zeroes the counters in front of it, and waits for that; as kiln_plan_init_workspace.
+    [[nodiscard]] operators::Answer<void> init_workspace(device::Stream stream, void* workspace,
+                                                         std::int64_t bytes) const;
+    // The bytes in front that are zero between launches, the same for every M.
+    [[nodiscard]] std::int64_t zeroed_bytes() const { return zeroed_bytes_; }
+
+    // What keeps a launch of m from using the workspace: a decline, or KILN_OK.
+    [[nodiscard]] kiln_status check_workspace(std::int64_t m, const void* workspace) const noexcept;
+    [[nodiscard]] operators::Workspace split_workspace(void* workspace) const noexcept {
+        return {workspace,
+                workspace != nullptr ? static_cast<std::byte*>(workspace) + zeroed_bytes_ : nullptr};
+    }
+
     // What a launch of m would find, without lock or wait; as kiln_plan_ready.
     [[nodiscard]] kiln_status ready(std::int64_t m) const noexcept;
 
@@ -68,8 +83,8 @@ class Plan {
     [[nodiscard]] std::span<const PlanBucket> buckets() const { return buckets_; }
 
   private:
-    [[nodiscard]] kiln_status launch(const PlanBucket& bucket, device::Stream stream, void* kernargs,
-                                     std::size_t kernarg_bytes) const noexcept;
+    [[nodiscard]] kiln_status launch(const PlanBucket& bucket, device::Stream stream, std::int64_t m,
+                                     void* kernargs, std::size_t kernarg_bytes) const noexcept;
     [[nodiscard]] kiln_status refused(const PlanBucket& bucket, int driver_error) const noexcept;
     [[nodiscard]] std::size_t index_of(const PlanBucket& bucket) const noexcept {
         return static_cast<std::size_t>(&bucket - buckets_.data());
@@ -86,6 +101,7 @@ class Plan {
     const std::shared_ptr<Background> background_;
     const std::span<const PlanBucket> buckets_;  // of set_
     const std::int64_t max_m_;
+    const std::int64_t zeroed_bytes_;
     // By M: index into buckets_. Ends at kLookup; the few buckets beyond are searched from first_beyond_ on.
     std::vector<std::uint8_t> bucket_of_;
     std::size_t first_beyond_ = 0;

@@ -112,14 +112,14 @@ void check_small_m_sm_90a(const Built& built) {
     constexpr std::int64_t kSharedBytes = 227 * 1024;
     const operators::Specialisation& wanted = built.specialisation;
     const compile::KernelInfo kernel = built.kernel();
-    const device::LaunchShape shape = wanted.source_template->launch_shape(wanted.problem, wanted.bucket);
+    const device::LaunchShape shape = wanted.kernels.front().shape_for(wanted.bucket.max_m);
 
     CHECK(kernel.scratch_bytes == 0);  // a stack, or registers that spill
     CHECK(kernel.vgprs * shape.block.x <= kBlockRegisters);
     CHECK(kernel.lds_bytes + shape.dynamic_lds_bytes <= kSharedBytes);
     CHECK(kernel.max_threads == shape.block.x);
     CHECK(shape.grid.x % static_cast<std::uint32_t>(built.constant("split_k")) == 0);
-    CHECK(kernel.arguments.size() == wanted.source_template->kernargs().size());
+    CHECK(kernel.arguments.size() == wanted.op->kernargs().size());
 }
 
 }  // namespace

@@ -95,8 +95,7 @@ LoadedCase::Run LoadedCase::run(const Built& built, std::int64_t m) const {
         (void)value_of(device_.take_counts());
     }
     const int error =
-        device_.launch(function, wanted.source_template->launch_shape(wanted.problem, wanted.bucket), nullptr,
-                       &arguments, sizeof(arguments));
+        device_.launch(function, wanted.kernels.front().shape_for(m), nullptr, &arguments, sizeof(arguments));
     REQUIRE_MESSAGE(error == 0, device_.describe(error));
     check(device_.synchronize(nullptr));
 

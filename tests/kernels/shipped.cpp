@@ -36,7 +36,8 @@ operators::Specialisation specialise(const tables::Row& row, const tables::Bucke
 
 }  // namespace
 
-std::vector<operators::Specialisation> shipped_specialisations(std::string_view processor) {
+std::vector<operators::Specialisation> shipped_specialisations(std::string_view processor,
+                                                               std::string_view operator_name) {
     const embedded::EmbeddedFile* schema =
         embedded::find(embedded::shape_files(), "schema/shape_table.schema.json");
     REQUIRE(schema != nullptr);
@@ -53,7 +54,7 @@ std::vector<operators::Specialisation> shipped_specialisations(std::string_view 
     }
     std::vector<operators::Specialisation> all;
     for (const tables::Row* row : loaded.table.rows()) {
-        if (row->target.processor == processor) {
+        if (row->target.processor == processor && row->operator_name == operator_name) {
             for (const tables::Bucket& bucket : row->buckets) {
                 all.push_back(specialise(*row, bucket));
             }

@@ -14,9 +14,10 @@
 
 namespace kiln::kernels_test {
 
-// Every bucket of every row of the shipped tables for a processor, in their order. Fails the test on a fault
-// in a table.
-std::vector<operators::Specialisation> shipped_specialisations(std::string_view processor);
+// Every bucket of every row that the shipped tables have of an operator for a processor, in their order.
+// Fails the test on a fault in a table.
+std::vector<operators::Specialisation> shipped_specialisations(std::string_view processor,
+                                                               std::string_view operator_name = "linear");
 
 // As if a row had asked for it: a shape that no table has.
 operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std::int64_t max_m,

@@ -47,7 +47,7 @@ TEST_CASE("derivation for sm_90a: nearly all of the multiprocessors get the same
         for (const Bucket& bucket : derived(n, k)) {
             CAPTURE(n);
             CAPTURE(bucket.max_m);
-            const auto shape = linear_small_m_sm_90a().launch_shape(problem(n, k), bucket);
+            const auto shape = linear_small_m_sm_90a().kernels(problem(n, k), bucket).front().shape_for(1);
             CHECK(shape.grid.x <= 132);
             CHECK(shape.grid.x >= 108);
             CHECK(shape.dynamic_lds_bytes <= 227 * 1024);

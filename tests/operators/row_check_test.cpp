@@ -203,7 +203,7 @@ TEST_CASE("a bucket for sm_90a is launched in whole clusters with what its share
     REQUIRE(check_row(row).empty());
     const Template* source = find_template("linear/small_m", "sm_90a");
     REQUIRE(source != nullptr);
-    kiln::device::LaunchShape shape = source->launch_shape(row.problem, row.buckets[0]);
+    kiln::device::LaunchShape shape = source->kernels(row.problem, row.buckets[0]).front().shape_for(1);
     CHECK(shape.grid.x == 128);
     CHECK(shape.block.x == 32 * 9);
     // Weights, tokens, the cluster's sums, scales, barriers.
@@ -214,7 +214,7 @@ TEST_CASE("a bucket for sm_90a is launched in whole clusters with what its share
     row.buckets[0].constants["stages"] = row.buckets[0].constants["early_steps"] = 2;
     row.buckets[0].constants["warps_k"] = 2;
     REQUIRE(check_row(row).empty());
-    shape = source->launch_shape(row.problem, row.buckets[0]);
+    shape = source->kernels(row.problem, row.buckets[0]).front().shape_for(1);
     CHECK(shape.grid.x == 108);
     CHECK(shape.block.x == 32 * 3);
     CHECK(find_template("linear/small_m", "gfx1100") == find_template("linear/small_m", "gfx950"));
@@ -226,7 +226,7 @@ TEST_CASE("a bucket's launch shape and kernel name follow from problem and const
     REQUIRE(check_row(row).empty());
     const Template* source = find_template("linear/small_m", "gfx950");
     REQUIRE(source != nullptr);
-    const kiln::device::LaunchShape shape = source->launch_shape(row.problem, row.buckets[1]);
+    const kiln::device::LaunchShape shape = source->kernels(row.problem, row.buckets[1]).front().shape_for(1);
     CHECK(shape.grid.x == 160);
     CHECK(shape.block.x == 1024);
     CHECK(shape.dynamic_lds_bytes == 0);

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "template_double.hpp"
+
 using namespace kiln::operators;
 
 namespace {
@@ -61,6 +63,18 @@ TEST_CASE("the constants reach the template as a header that a person can read")
           "inline constexpr int kWaves = 16;\n"
           "inline constexpr int kLaneRows = 16;\n"
           "inline constexpr int kBlocksAhead = 2;\n"
+          "}  // namespace kiln::constants\n");
+}
+
+TEST_CASE("constants.h names each of several kernels") {
+    const kiln::operators::Bucket bucket{8, "linear/double", {}};
+    CHECK(kiln::operators::constants_header(kiln::test::TemplateDouble(), {}, bucket) ==
+          "// Generated: the constants of one specialisation of linear/double.\n"
+          "#pragma once\n\n"
+          "#define KILN_KERNEL_NAME_FIRST kiln_double_m8_first\n"
+          "#define KILN_KERNEL_NAME_SECOND kiln_double_m8_second\n\n"
+          "namespace kiln::constants {\n"
+          "inline constexpr int kN = 16;\n"
           "}  // namespace kiln::constants\n");
 }
 

@@ -29,6 +29,10 @@ class DeviceDouble final : public device::Device {
     int current = 0;
     mutable std::atomic<int> launches{0};
     mutable std::atomic<std::uint32_t> last_grid{0};
+    bool keep_shapes = false;  // of launches, in order; for one thread
+    mutable std::vector<device::LaunchShape> shapes;
+    const void* filled_at = nullptr;
+    std::size_t filled = 0;
     std::atomic<int> loads{0};
     std::atomic<bool> capturing{false};
     std::optional<Error> load_error;
@@ -45,6 +49,9 @@ class DeviceDouble final : public device::Device {
                std::size_t) const noexcept override {
         ++launches;
         last_grid = shape.grid.x;
+        if (keep_shapes) {
+            shapes.push_back(shape);
+        }
         return launch_error;
     }
     std::string describe(int driver_error) const override { return "error " + std::to_string(driver_error); }
@@ -57,7 +64,14 @@ class DeviceDouble final : public device::Device {
     Result<void> free(void*) override { return none(); }
     Result<void> copy_to_device(void*, ByteView, device::Stream) override { return none(); }
     Result<void> copy_to_host(std::span<std::byte>, const void*, device::Stream) override { return none(); }
-    Result<void> fill(void*, std::byte, std::size_t, device::Stream) override { return none(); }
+    Result<void> fill(void* at, std::byte value, std::size_t bytes, device::Stream) override {
+        if (value != std::byte{0}) {
+            return none();
+        }
+        filled_at = at;
+        filled = bytes;
+        return {};
+    }
     Result<device::Stream> create_stream() override { return none(); }
     Result<void> destroy_stream(device::Stream) override { return none(); }
     Result<void> synchronize(device::Stream) override { return none(); }

@@ -30,13 +30,13 @@ struct Metadata {
         const bool cubin = target.starts_with("sm_");
         KernelInfo kernel;
         kernel.name = specialisation.kernel_name;
-        kernel.kernarg_bytes = specialisation.source_template->kernarg_bytes();
+        kernel.kernarg_bytes = specialisation.op->kernarg_bytes();
         kernel.vgprs = 40;
         kernel.lds_bytes = 1024;
         kernel.scratch_bytes = 16;
         kernel.max_threads = 256;
         kernel.cluster = cubin ? 2 : 1;
-        for (const auto& argument : specialisation.source_template->kernargs()) {
+        for (const auto& argument : specialisation.op->kernargs()) {
             kernel.arguments.push_back({.name = cubin ? "" : std::string(argument.name),
                                         .value_kind = cubin ? "" : "by_value",
                                         .offset = argument.offset,
@@ -107,4 +107,30 @@ TEST_CASE_FIXTURE(Metadata,
     CHECK(gfx["lds_bytes"] == 1024);
     CHECK(!gfx["arguments"][0]["name"].get<std::string>().empty());
     CHECK(!gfx.contains("registers"));
+}
+
+TEST_CASE_FIXTURE(Metadata, "metadata and kernel ABI: each of several kernels is described and checked") {
+    const CodeObject one = object_for("gfx950");
+    CodeObject both = one;
+    both.kernels.push_back(one.kernels[0]);
+    both.kernels[0].name = operators::kernel_symbol(specialisation.kernel_name, "first");
+    both.kernels[1].name = operators::kernel_symbol(specialisation.kernel_name, "second");
+    both.kernels[1].vgprs = 99;
+    specialisation.kernels = {{both.kernels[0].name, {{}, {256, 1, 1}, 0}, {.fixed = 1}},
+                              {both.kernels[1].name, {{}, {64, 1, 1}, 0}, {.fixed = 1}}};
+    REQUIRE(service::check_kernel_abi(specialisation, both));
+
+    const auto said = nlohmann::json::parse(service::describe_artifact(specialisation, both, 0.25));
+    CHECK(said["kernel"] == specialisation.kernel_name);
+    REQUIRE(said["kernels"].size() == 2);
+    CHECK(said["kernels"][0]["kernel"] == both.kernels[0].name);
+    CHECK(said["kernels"][0]["vgprs"] == 40);
+    CHECK(said["kernels"][1]["vgprs"] == 99);
+    CHECK(!said.contains("vgprs"));
+
+    CodeObject moved = both;
+    moved.kernels[1].arguments[1].offset += 4;
+    check_refused(moved, "_second");
+    both.kernels.pop_back();
+    check_refused(both, "_second");
 }

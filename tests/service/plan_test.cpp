@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "runtime/operators/linear_small_m.hpp"
 #include "tests/allocation_counter.hpp"
+#include "tests/operators/template_double.hpp"
 #include "tests/service/device_double.hpp"
 #include "tests/service/launch_linear.hpp"
 
@@ -24,11 +26,23 @@ struct Fixture {
     kiln_linear_args args{memory, 128, memory, reinterpret_cast<float*>(memory), memory};
     Plan plan = make({4, 16, 32});
 
+    // One kernel for each bucket, its grid as large as the bucket.
     Plan make(const std::vector<std::int64_t>& edges) {
+        return make(edges, kiln::operators::linear_small_m_gfx950(),
+                    [this](const kiln::operators::Bucket& bucket) {
+                        return std::vector<LoadedKernel>{
+                            {&memory, {}, {.fixed = static_cast<std::uint32_t>(bucket.max_m)}}};
+                    });
+    }
+
+    template <class Kernels>
+    Plan make(const std::vector<std::int64_t>& edges, const kiln::operators::Template& source,
+              Kernels kernels) {
         const auto problem = kiln::operators::complete(kiln::operators::linear(),
                                                        {{"n", std::int64_t{16}}, {"k", std::int64_t{128}}});
         std::vector<kiln::operators::Specialisation> wanted(edges.size());
         for (std::size_t i = 0; i < edges.size(); ++i) {
+            wanted[i].source_template = &source;
             wanted[i].bucket.max_m = edges[i];
             wanted[i].kernel_name = "kernel_m" + std::to_string(edges[i]);
             wanted[i].request_document = wanted[i].kernel_name;
@@ -36,8 +50,7 @@ struct Fixture {
         auto set = std::make_shared<BucketSet>(device, loader, wanted, PrepareMode::blocking);
         for (std::size_t i = 0; i < edges.size(); ++i) {
             LoadedBucket bucket;
-            bucket.function = &memory;
-            bucket.shape.grid.x = static_cast<std::uint32_t>(edges[i]);
+            bucket.kernels = kernels(wanted[i].bucket);
             bucket.health = loader->health(0, wanted[i]);
             set->set_loaded(i, std::make_unique<const LoadedBucket>(std::move(bucket)));
         }
@@ -102,6 +115,110 @@ TEST_CASE_FIXTURE(Fixture, "plan: a launch declines what its arguments rule out"
     CHECK(device->launches == 0);
     CHECK(declines([](auto& a) { a.ldx = (1 << 25) - 8; }) == KILN_OK);
     CHECK(declines([&](auto& a) { a.w_scale = reinterpret_cast<float*>(memory + 4); }) == KILN_OK);
+}
+
+namespace {
+
+// An operator whose launches have a workspace: the problem is linear's, for no real plan is needed.
+struct ArgsWithWorkspace {
+    void* workspace = nullptr;
+    kiln::operators::Workspace* packed = nullptr;
+};
+int check_launch(const kiln::operators::LinearProblem&, std::int64_t, const ArgsWithWorkspace&) {
+    return KILN_OK;
+}
+kiln::operators::Workspace pack(const kiln::operators::LinearProblem&, std::int64_t,
+                                const ArgsWithWorkspace& args, const kiln::operators::Workspace& workspace) {
+    *args.packed = workspace;
+    return workspace;
+}
+
+struct Several : Fixture {
+    kiln::test::TemplateDouble source;
+    Plan several = make({4, 16, 32}, source, [this](const kiln::operators::Bucket& bucket) {
+        std::vector<LoadedKernel> loaded;
+        for (const auto& kernel : source.kernels({}, bucket)) {
+            loaded.push_back({&memory, kernel.shape, kernel.grid_x});
+        }
+        return loaded;
+    });
+    alignas(256) std::byte space[4096] = {};
+    kiln::operators::Workspace packed;
+
+    Several() { device->keep_shapes = true; }
+
+    kiln_status launch_with(std::int64_t m, void* workspace) {
+        return kiln::service::launch<kiln::operators::LinearProblem>(several, nullptr, m,
+                                                                     ArgsWithWorkspace{workspace, &packed});
+    }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Several, "plan: the kernels of a bucket are launched in order, each grid by its own rule") {
+    REQUIRE(launch_with(5, space) == KILN_OK);
+    REQUIRE(device->shapes.size() == 2);
+    CHECK(device->shapes[0].grid.x == 3 + 2 * 13);  // 50 pairs in steps of 4
+    CHECK(device->shapes[0].grid.y == 2);
+    CHECK(device->shapes[1].grid.x == 7);
+    CHECK(device->shapes[1].block.x == 256);
+    CHECK(device->shapes[1].dynamic_lds_bytes == 512);
+    REQUIRE(launch_with(32, space) == KILN_OK);
+    CHECK(device->shapes[2].grid.x == 3 + 2 * 80);
+}
+
+TEST_CASE("plan: a grid ends where its rule says, however many tokens there are") {
+    constexpr std::int64_t kMany = 0x7fffffff;
+    CHECK(kiln::operators::GridRule{.per_step = 8, .per_token = 16}(kMany) == 0x7fffffff);
+    CHECK(kiln::operators::GridRule{.fixed = 1, .per_step = 3, .most = 1000}(kMany) == 1000);
+    CHECK(kiln::operators::GridRule{.fixed = 1, .per_step = 3, .most = 1000}(2) == 7);
+}
+
+TEST_CASE_FIXTURE(Several, "plan: a refused kernel ends its launch") {
+    kiln::log::set_level(kiln::log::Level::off);
+    device->launch_error = 701;
+    CHECK(launch_with(5, space) == -KILN_ERROR_LAUNCH_FAILED);
+    CHECK(device->launches == 1);
+}
+
+TEST_CASE_FIXTURE(Several, "plan: a workspace is as large as its buckets need, counters in front") {
+    CHECK(several.workspace_bytes(0) == 0);
+    CHECK(several.workspace_bytes(4) == 0);  // that bucket needs none
+    CHECK(several.zeroed_bytes() == 512);
+    CHECK(several.workspace_bytes(5) == 512 + 500);
+    CHECK(several.workspace_bytes(32) == 512 + 3200);
+    CHECK(several.workspace_bytes(1 << 30) == 512 + 3200);
+    CHECK(plan.workspace_bytes(32) == 0);
+
+    REQUIRE(launch_with(5, space) == KILN_OK);
+    CHECK(packed.zeroed == space);
+    CHECK(packed.scratch == space + 512);
+    // Not needed, not looked at.
+    REQUIRE(launch_with(4, nullptr) == KILN_OK);
+    CHECK(packed.zeroed == nullptr);
+    CHECK(packed.scratch == nullptr);
+    CHECK(launch_with(5, nullptr) == KILN_DECLINE_NULL_POINTER);
+    CHECK(launch_with(5, space + 128) == KILN_DECLINE_WORKSPACE_ALIGNMENT);
+    CHECK(launch_with(33, nullptr) == KILN_DECLINE_M_TOO_LARGE);
+    CHECK(device->launches == 4);
+}
+
+TEST_CASE_FIXTURE(Several, "plan: initialising a workspace fills its counters, outside of a capture") {
+    REQUIRE(several.init_workspace(nullptr, space, several.workspace_bytes(32)));
+    CHECK(device->filled == 512);
+    CHECK(device->filled_at == space);
+    CHECK(several.init_workspace(nullptr, nullptr, 0));
+    CHECK(plan.init_workspace(nullptr, nullptr, plan.workspace_bytes(32)));
+    for (const auto& [at, bytes] :
+         {std::pair<std::byte*, std::int64_t>{nullptr, 4000}, {space + 16, 4000}, {space, 511}}) {
+        const auto ready = several.init_workspace(nullptr, at, bytes);
+        REQUIRE(!ready);
+        CHECK(ready.error().status() == -KILN_ERROR_INVALID_ARGUMENT);
+    }
+    device->capturing = true;
+    const auto captured = several.init_workspace(nullptr, space, 4000);
+    REQUIRE(!captured);
+    CHECK(captured.error().decline == KILN_DECLINE_CAPTURE);
 }
 
 TEST_CASE_FIXTURE(Fixture, "plan: another current device declines") {

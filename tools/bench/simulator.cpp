@@ -50,8 +50,7 @@ void SimulateLinear(benchmark::State& state) {
     const auto image = program->image();
     memory.admit(image.data(), image.size());
 
-    const auto shape =
-        specialisation.source_template->launch_shape(specialisation.problem, specialisation.bucket);
+    const auto shape = specialisation.kernels.front().shape_for(kM);
     const kiln::sim::Dispatch dispatch = {program->find(specialisation.kernel_name), shape.grid, shape.block,
                                           shape.dynamic_lds_bytes, std::as_bytes(std::span(&kernargs, 1))};
     const kiln::sim::MachineConfig config = {static_cast<unsigned>(state.range(0))};

@@ -27,7 +27,31 @@ std::string row_text(const tables::Row& row) {
     return fmt::format("{} ({}), for {}", row.origin.text(), tables::to_text(row.layer), row.target.text());
 }
 
-Json describe(const service::Explanation& explanation) {
+void print_launch(const operators::Specialisation& specialisation, std::int64_t m) {
+    for (const auto& kernel : specialisation.kernels) {
+        const auto shape = kernel.shape_for(m);
+        print("launch     {}{} x {} x {} work-groups of {}, {} bytes of dynamic LDS\n",
+              specialisation.kernels.size() > 1 ? kernel.symbol + ": " : "", shape.grid.x, shape.grid.y,
+              shape.grid.z, shape.block.x * shape.block.y * shape.block.z, shape.dynamic_lds_bytes);
+    }
+    if (const auto need = specialisation.workspace(m); need.any()) {
+        print("workspace  {} bytes of counters, {} of scratch\n", need.zeroed, need.scratch);
+    }
+}
+
+Json describe_launch(const operators::Specialisation& specialisation, std::int64_t m) {
+    Json kernels = Json::array();
+    for (const auto& kernel : specialisation.kernels) {
+        const auto shape = kernel.shape_for(m);
+        kernels.push_back({{"symbol", kernel.symbol},
+                           {"grid", {shape.grid.x, shape.grid.y, shape.grid.z}},
+                           {"block", {shape.block.x, shape.block.y, shape.block.z}},
+                           {"dynamic_lds_bytes", shape.dynamic_lds_bytes}});
+    }
+    return kernels;
+}
+
+Json describe(const service::Explanation& explanation, std::int64_t m) {
     Json object = {{"served", !explanation.refusal.has_value()}};
     if (explanation.refusal) {
         object["declined"] = to_json(*explanation.refusal);
@@ -47,7 +71,10 @@ Json describe(const service::Explanation& explanation) {
         object["constants"] = explanation.bucket->constants;
     }
     if (explanation.specialisation) {
+        const auto need = explanation.specialisation->workspace(m);
         object["kernel"] = explanation.specialisation->kernel_name;
+        object["launches"] = describe_launch(*explanation.specialisation, m);
+        object["workspace"] = {{"zeroed_bytes", need.zeroed}, {"scratch_bytes", need.scratch}};
     }
     if (explanation.key) {
         object["key"] = explanation.key->digest().hex();
@@ -58,14 +85,7 @@ Json describe(const service::Explanation& explanation) {
     return object;
 }
 
-void print_launch(const operators::Specialisation& specialisation) {
-    const auto shape =
-        specialisation.source_template->launch_shape(specialisation.problem, specialisation.bucket);
-    print("launch     {} x {} x {} work-groups of {}, {} bytes of dynamic LDS\n", shape.grid.x, shape.grid.y,
-          shape.grid.z, shape.block.x * shape.block.y * shape.block.z, shape.dynamic_lds_bytes);
-}
-
-void print_explanation(const service::Explanation& explanation) {
+void print_explanation(const service::Explanation& explanation, std::int64_t m) {
     if (explanation.refusal) {
         print("declined   {}: {}\n", operators::decline_text(explanation.refusal->decline),
               explanation.refusal->error.message);
@@ -88,7 +108,7 @@ void print_explanation(const service::Explanation& explanation) {
     }
     if (explanation.specialisation) {
         print("kernel     {}\n", explanation.specialisation->kernel_name);
-        print_launch(*explanation.specialisation);
+        print_launch(*explanation.specialisation, m);
     }
     if (explanation.key) {
         print("key        {} ({})\n", explanation.key->digest().hex(),
@@ -129,12 +149,12 @@ ExitCode explain(const ExplainOptions& options, const CommonOptions& common) {
                          {"problem", to_json(*problem)},
                          {"m", *m},
                          {"target", service.settings().target.text()}};
-        document.update(describe(explanation));
+        document.update(describe(explanation, *m));
         print_json(document);
     } else {
         print("problem    {} {}, M = {}, on {}\n", words->op->name(),
               operators::format_problem(*words->op, *problem), *m, service.settings().target.text());
-        print_explanation(explanation);
+        print_explanation(explanation, *m);
     }
     return ExitCode::ok;
 }

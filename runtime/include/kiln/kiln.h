@@ -124,7 +124,7 @@ typedef enum kiln_decline {
     /* Decided at a launch. */
     KILN_DECLINE_M_NEGATIVE = 64,        /* M below 0; M = 0 succeeds and launches nothing */
     KILN_DECLINE_M_TOO_LARGE = 65,       /* M above the last bucket of the row */
-    KILN_DECLINE_NULL_POINTER = 66,      /* an array is null */
+    KILN_DECLINE_NULL_POINTER = 66,      /* an array, or a workspace that is needed, is null */
     KILN_DECLINE_X_ALIGNMENT = 67,       /* x not aligned to 16 bytes */
     KILN_DECLINE_X_ROW_STRIDE = 68,      /* row stride of x below K, not a multiple of 8, or 2^25 and more */
     KILN_DECLINE_W_ALIGNMENT = 69,       /* w not aligned to 16 bytes */
@@ -132,7 +132,10 @@ typedef enum kiln_decline {
     KILN_DECLINE_OUT_ALIGNMENT = 71,     /* out not aligned to 16 bytes */
     KILN_DECLINE_OTHER_DEVICE = 72,      /* the calling thread's current device is not the plan's */
     KILN_DECLINE_COMPILING = 73,         /* the bucket of this M is not ready yet */
-    KILN_DECLINE_CAPTURE = 74 /* the first use of a bucket would compile or load while the stream captures */
+    /* the first use of a bucket would compile or load while the stream captures, or a workspace would be
+     * initialised there */
+    KILN_DECLINE_CAPTURE = 74,
+    KILN_DECLINE_WORKSPACE_ALIGNMENT = 77 /* the workspace not aligned to 256 bytes */
 } kiln_decline;
 
 /* One sentence for a reason to decline, "unknown reason" for any other number. Constant, never NULL. */
@@ -328,11 +331,28 @@ KILN_API kiln_status kiln_plan_ready(const kiln_plan* plan, int64_t m);
 KILN_API KILN_NODISCARD kiln_status kiln_plan_wait(const kiln_plan* plan, int64_t timeout_ms,
                                                    kiln_error** error);
 
+/* Workspace: memory of the device, aligned to 256 bytes, that launches of some operators need besides their
+ * arrays; those have a member `workspace` among their arguments. It is the caller's: kiln allocates nothing.
+ * The launches of one stream may share it, one after the other, whatever their M, and so may the replays of
+ * graphs; launches that may run at the same time, of two streams say, need one each.
+ *
+ * Returns how many bytes a launch of up to max_m tokens needs (max_m above what the plan covers: of every M
+ * that it does cover); 0 where none is needed, and NULL will do. More tokens need no less. */
+KILN_API int64_t kiln_plan_workspace_bytes(const kiln_plan* plan, int64_t max_m);
+
+/* Readies a new workspace of so many bytes, as kiln_plan_workspace_bytes said: once, before the first launch
+ * that uses it. Zeroes counters in front of it, which every launch leaves at zero again, and waits for that;
+ * the rest may hold anything. To be repeated only after a launch that failed or a kernel that was aborted. On
+ * a stream that captures it declines with KILN_DECLINE_CAPTURE. 0 bytes need nothing and succeed. */
+KILN_API KILN_NODISCARD kiln_status kiln_plan_init_workspace(const kiln_plan* plan, void* stream,
+                                                             void* workspace, int64_t bytes,
+                                                             kiln_error** error);
+
 KILN_API int32_t kiln_plan_device(const kiln_plan* plan);
 /* The largest M that the plan covers. */
 KILN_API int64_t kiln_plan_max_m(const kiln_plan* plan);
-/* The symbol that a launch of this M runs, as a profiler shows it ("kiln_linear_n5120_k4096_m32"); NULL when
- * none does. Lives as long as the plan. */
+/* The symbol that a launch of this M runs, as a profiler shows it ("kiln_linear_n5120_k4096_m32"), or what
+ * the symbols of several kernels begin with; NULL when none does. Lives as long as the plan. */
 KILN_API const char* kiln_plan_kernel_name(const kiln_plan* plan, int64_t m);
 
 /* ---- what problems are made of -------------------------------------------------------------- */

@@ -188,6 +188,26 @@ class [[nodiscard]] Plan {
         return Status(status);
     }
 
+    // Bytes of workspace for launches of up to max_m rows; 0: none is needed. See kiln_plan_workspace_bytes.
+    [[nodiscard]] std::int64_t workspace_bytes(std::int64_t max_m) const {
+        return kiln_plan_workspace_bytes(handle_, max_m);
+    }
+
+    // Readies a new workspace, once; see kiln_plan_init_workspace. On an empty plan as launch(). The message
+    // of a decline or failure goes to `why` where that is given.
+    Status init_workspace(void* stream, void* workspace, std::int64_t bytes, Failure* why = nullptr) const {
+        if (handle_ == nullptr) {
+            return failure_.pass_on(why);
+        }
+        kiln_error* error = nullptr;
+        const kiln_status status =
+            kiln_plan_init_workspace(handle_, stream, workspace, bytes, why != nullptr ? &error : nullptr);
+        if (why != nullptr && status != KILN_OK) {
+            *why = Failure::take(status, error);
+        }
+        return Status(status);
+    }
+
     [[nodiscard]] std::int64_t max_m() const { return kiln_plan_max_m(handle_); }
     [[nodiscard]] std::int32_t device() const { return kiln_plan_device(handle_); }
     // Null when no kernel serves this m.
