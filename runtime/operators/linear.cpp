@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/operators/guards.hpp"
 #include "runtime/operators/linear_derivation_gfx950.hpp"
 #include "runtime/operators/linear_derivation_sm_90a.hpp"
 #include "runtime/operators/linear_small_m.hpp"
@@ -15,37 +16,24 @@ namespace kiln::operators {
 
 namespace {
 
-const std::vector<std::string_view> kBf16First{"bf16",     "fp16", "fp32", "e4m3fn",
-                                               "e4m3fnuz", "e5m2", "e2m1", "e8m0"};
-const std::vector<std::string_view> kE4m3First{"e4m3fn",   "bf16", "fp16", "fp32",
-                                               "e4m3fnuz", "e5m2", "e2m1", "e8m0"};
-const std::vector<std::string_view> kFp32First{"fp32",     "bf16", "fp16", "e4m3fn",
-                                               "e4m3fnuz", "e5m2", "e2m1", "e8m0"};
-
 const std::array<Field, 12> kFields{{
     {"n", "columns of the result, a multiple of 16", std::nullopt},
     {"k", "columns of x, a multiple of 128", std::nullopt},
-    {"x_type", "type of the activations", std::nullopt, kBf16First},
+    {"x_type", "type of the activations", std::nullopt, type_words("bf16")},
     {"x_quantised", "1 when the activations are quantised already", 0},
     {"x_inner_stride", "elements between neighbours in a row of x", 1},
-    {"w_type", "type of the weights", std::nullopt, kE4m3First},
+    {"w_type", "type of the weights", std::nullopt, type_words("e4m3fn")},
     {"w_layout", "order of the weights in memory", std::nullopt, {"preshuffled", "row_major"}},
-    {"w_scale_type", "type of the weight scales", std::nullopt, kFp32First},
+    {"w_scale_type", "type of the weight scales", std::nullopt, type_words("fp32")},
     {"w_scale_granularity",
      "what shares a weight scale",
      std::nullopt,
      {"block_128x128", "per_tensor", "per_row", "group_32"}},
     {"w_scale_strided", "1 when the weight scales are not contiguous", 0},
-    {"out_type", "type of the result", std::nullopt, kBf16First},
+    {"out_type", "type of the result", std::nullopt, type_words("bf16")},
     {"bias", "1 when a bias is to be added", 0},
 }};
 
-// The guards that compare one field with the only value that is served.
-struct Guard {
-    std::string_view field;
-    tables::FieldValue served;
-    kiln_decline decline;
-};
 const Guard kGuards[] = {
     {"x_type", std::string("bf16"), KILN_DECLINE_X_TYPE},
     {"x_quantised", std::int64_t{0}, KILN_DECLINE_X_QUANTISED},
@@ -81,12 +69,8 @@ class Linear final : public Operator {
     std::uint32_t kernarg_bytes() const override { return sizeof(LinearKernargs); }
 
     Answer<void> judge(const Problem& problem) const override {
-        for (const Guard& guard : kGuards) {
-            if (problem.find(guard.field)->second != guard.served) {
-                return declined(guard.decline, Stage::configure,
-                                fmt::format("linear {}: {}", format_problem(*this, problem),
-                                            decline_text(guard.decline)));
-            }
+        if (Answer<void> passed = check_guards(*this, problem, kGuards); !passed) {
+            return passed;
         }
         const auto [n, k] = std::get<LinearProblem>(typed(problem));
         if (n < 16 || n % 16 != 0 || k < 128 || k % 128 != 0) {
@@ -98,8 +82,7 @@ class Linear final : public Operator {
     }
 
     TypedProblem typed(const Problem& problem) const override {
-        return LinearProblem{std::get<std::int64_t>(problem.find("n")->second),
-                             std::get<std::int64_t>(problem.find("k")->second)};
+        return LinearProblem{number(problem, "n"), number(problem, "k")};
     }
 
     Result<std::vector<Bucket>> derive(const Problem& problem, const tables::Target& target) const override {

@@ -1,9 +1,6 @@
 #include "runtime/operators/linear_small_m.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace kiln::operators {
 
@@ -33,31 +30,8 @@ std::vector<std::pair<std::string, std::int64_t>> LinearSmallM::constants(const 
     return all;
 }
 
-bool LinearSmallM::Demands::operator()(bool holds, std::string pointer, std::string expected,
-                                       std::int64_t found) {
-    if (!holds) {
-        faults_.push_back({std::move(pointer), std::move(expected), fmt::format("{}", found)});
-    }
-    return holds;
-}
-
 std::vector<tables::RowFault> LinearSmallM::check(const Problem& problem, const Bucket& bucket) const {
-    std::vector<tables::RowFault> faults;
-    std::vector<std::string_view> known;
-    for (const ConstantName& name : constant_names()) {
-        known.push_back(name.row);
-        if (!bucket.constants.contains(name.row)) {
-            faults.push_back({"/constants", fmt::format("the constant {}", name.row), "none"});
-        }
-    }
-    for (const auto& [name, value] : bucket.constants) {
-        if (std::ranges::find(known, name) == known.end()) {
-            faults.push_back(
-                {"/constants/" + name,
-                 fmt::format("one of {}, which {} takes on {}", fmt::join(known, ", "), id(), processor()),
-                 name});
-        }
-    }
+    std::vector<tables::RowFault> faults = check_constant_names(*this, bucket, constant_names());
     if (!faults.empty()) {
         return faults;
     }

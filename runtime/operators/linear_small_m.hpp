@@ -9,16 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/operators/constants_check.hpp"
 #include "runtime/operators/operator.hpp"
 
 namespace kiln::operators {
 
 inline constexpr std::int64_t kTile = 16;    // rows and columns of a matrix tile
 inline constexpr std::int64_t kBlock = 128;  // k that share a scale
-
-[[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
 
 [[nodiscard]] const Template& linear_small_m_gfx950();
 [[nodiscard]] const Template& linear_small_m_sm_90a();
@@ -37,10 +34,6 @@ class LinearSmallM : public Template {
                                                                 const Bucket& bucket) const final;
 
   protected:
-    struct ConstantName {
-        std::string_view row;     // in a shape table
-        std::string_view header;  // in constants.h
-    };
     // In the order in which constants.h lists them.
     [[nodiscard]] virtual std::span<const ConstantName> constant_names() const = 0;
     // The launch of a bucket's only kernel, the same for every M.
@@ -49,24 +42,11 @@ class LinearSmallM : public Template {
     // The largest max_m of a bucket.
     [[nodiscard]] virtual std::int64_t max_rows() const = 0;
 
-    // Collects what does not hold.
-    class Demands {
-      public:
-        // Returns `holds`.
-        bool operator()(bool holds, std::string pointer, std::string expected, std::int64_t found);
-        [[nodiscard]] std::vector<tables::RowFault> take() { return std::move(faults_); }
-
-      private:
-        std::vector<tables::RowFault> faults_;
-    };
     // What the constants must satisfy on the processor. They are all there, no others are, the weights stay
     // below 4 GiB and max_m at or below max_rows().
     virtual void check_constants(const LinearProblem& problem, const Bucket& bucket,
                                  Demands& require) const = 0;
 
-    [[nodiscard]] static std::int64_t constant(const Bucket& bucket, std::string_view name) {
-        return bucket.constants.find(name)->second;
-    }
     [[nodiscard]] static LinearProblem dimensions(const Problem& problem) {
         return std::get<LinearProblem>(linear().typed(problem));
     }
