@@ -26,6 +26,27 @@ KILN_DEVICE void acquire_from_device() {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
 }
 
+namespace detail {
+// True for the last of `arrivals`, which leaves the counter at zero.
+KILN_DEVICE bool is_last_arrival(void* counter, u32 arrivals) {
+    const u32 earlier =
+        __builtin_amdgcn_atomic_inc32(static_cast<u32*>(counter), arrivals - 1, __ATOMIC_RELAXED, "agent");
+    return earlier == arrivals - 1;
+}
+}  // namespace detail
+
+// With one counter of 4 bytes: for few work-groups, whose number a launch decides.
+class SmallElection {
+  public:
+    KILN_DEVICE explicit SmallElection(void* counter) : counter_(counter) {}
+
+    // As Election::arrive().
+    KILN_DEVICE bool arrive(u32 work_groups) const { return detail::is_last_arrival(counter_, work_groups); }
+
+  private:
+    void* counter_;
+};
+
 template <int kWorkGroups>
 class Election {
   public:
@@ -48,9 +69,7 @@ class Election {
 
   private:
     KILN_DEVICE bool is_last(u32 counter, u32 arrivals) const {
-        u32* const place = reinterpret_cast<u32*>(counters_ + counter * kElectionStride);
-        const u32 earlier = __builtin_amdgcn_atomic_inc32(place, arrivals - 1, __ATOMIC_RELAXED, "agent");
-        return earlier == arrivals - 1;
+        return detail::is_last_arrival(counters_ + counter * kElectionStride, arrivals);
     }
 
     u8* counters_;
