@@ -1,12 +1,12 @@
-// The trial of `linear`.
+// What a trial of `linear` runs.
 #pragma once
 
-#include "runtime/service/trial.hpp"
+#include "runtime/operators/linear.hpp"
+#include "runtime/service/trial_case.hpp"
 
 namespace kiln::service {
 
-// As Trial::create(). Requires a plan of `linear`.
-[[nodiscard]] Result<std::unique_ptr<Trial>> make_linear_trial(std::shared_ptr<const Plan> plan,
-                                                               std::int64_t max_m, std::uint64_t seed);
+[[nodiscard]] std::unique_ptr<TrialCase> make_trial_case(const operators::LinearProblem& problem,
+                                                         std::int64_t max_m, std::uint64_t seed);
 
 }  // namespace kiln::service

@@ -2,11 +2,13 @@
 //
 // A case is launched several times, and all results must be the same bits:
 //  1. Into arrays that are exactly as large as M makes them, so that a checker of memory (the simulator,
-//     compute-sanitizer) sees an access beyond. The result is full of NaN before, so that what a launch
+//     compute-sanitizer) sees an access beyond. The results are full of NaN before, so that what a launch
 //     leaves out shows. This one is compared with the reference, and counted on a device that counts.
 //  2. On a device that does not count, again and again for the time of the quickest.
 //  3. From a graph, on another stream, where the driver captures: rows of NaN follow those of the case, and
-//     the result lies between canaries that must live.
+//     the results lie between canaries that must live.
+// A workspace is initialised before the first of them only, and its counters must be zero after each; its
+// scratch holds what was there (on a simulated device nothing was ever written to it), and NaN before 3.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,9 @@
 
 #include "base/error.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/service/device_array.hpp"
 #include "runtime/service/plan.hpp"
+#include "runtime/service/trial_case.hpp"
 
 namespace kiln::service {
 
@@ -32,18 +36,29 @@ struct TrialResult {
     std::optional<double> microseconds;             // on one that does not
 };
 
-// Inputs and reference of one problem, made once for the largest M and shared by all smaller ones. Not thread
-// safe.
+// One problem, its inputs and reference made once for the largest M and shared by all smaller ones. Not
+// thread safe.
 class Trial {
   public:
-    // `max_m` rows of inputs from `seed`; computes the reference (seconds for a large problem).
+    // `max_m` tokens of inputs from `seed`; computes the reference (seconds for a large problem).
     [[nodiscard]] static Result<std::unique_ptr<Trial>> create(std::shared_ptr<const Plan> plan,
                                                                std::int64_t max_m, std::uint64_t seed);
-    virtual ~Trial() = default;
+    // Of any case.
+    [[nodiscard]] static Result<std::unique_ptr<Trial>> create(std::shared_ptr<const Plan> plan,
+                                                               std::unique_ptr<TrialCase> arrays);
 
     // Launches on the null stream, waits, compares; leaves the plan's device the calling thread's current
     // one. An error only when something can not be run at all.
-    [[nodiscard]] virtual Result<TrialResult> run(std::int64_t m) = 0;
+    [[nodiscard]] Result<TrialResult> run(std::int64_t m);
+
+  private:
+    Trial(std::shared_ptr<const Plan> plan, std::unique_ptr<TrialCase> arrays,
+          std::vector<DeviceArray> weights)
+        : plan_(std::move(plan)), case_(std::move(arrays)), weights_(std::move(weights)) {}
+
+    const std::shared_ptr<const Plan> plan_;
+    const std::unique_ptr<TrialCase> case_;
+    const std::vector<DeviceArray> weights_;
 };
 
 }  // namespace kiln::service

@@ -179,12 +179,12 @@ TEST_CASE("trial: a byte before or behind the result fails") {
         device.after_replay = [](std::vector<std::byte>& bytes) { bytes.front() = std::byte{0}; };
     });
     CHECK(!before.passed());
-    CHECK_MESSAGE(before.says("writes before the result"), before.result.remark);
+    CHECK_MESSAGE(before.says("writes before out"), before.result.remark);
     const Tried behind = try_on([](Tampering& device) {
         device.after_replay = [](std::vector<std::byte>& bytes) { bytes.back() = std::byte{0}; };
     });
     CHECK(!behind.passed());
-    CHECK_MESSAGE(behind.says("writes behind the result"), behind.result.remark);
+    CHECK_MESSAGE(behind.says("writes behind out"), behind.result.remark);
 }
 
 TEST_CASE("trial: a later launch with other bits fails") {
