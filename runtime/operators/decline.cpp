@@ -24,6 +24,14 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_W_SCALE_STRIDE, "w_scale_stride", "the weight scales are not contiguous"},
     {KILN_DECLINE_OUT_TYPE, "out_type", "the results are wanted in a type that is not served"},
     {KILN_DECLINE_BIAS, "bias", "a bias is to be added"},
+    {KILN_DECLINE_EXPERT_MASK, "expert_mask", "a mask says which experts are local"},
+    {KILN_DECLINE_LOCAL_TOKENS, "local_tokens", "the number of tokens is counted on the device"},
+    {KILN_DECLINE_ACTIVATION, "activation", "the activation between the stages is one that is not served"},
+    {KILN_DECLINE_WEIGHTED_STAGE_1, "weighted_stage_1",
+     "the routing weights are to be applied in the first stage"},
+    {KILN_DECLINE_NOT_COMBINED, "not_combined", "the results of a token's experts are wanted one by one"},
+    {KILN_DECLINE_W_SCALE_LAYOUT, "w_scale_layout",
+     "the weight scales are in another order than the weights' format has"},
     {KILN_DECLINE_M_NEGATIVE, "m_negative", "M is below 0"},
     {KILN_DECLINE_M_TOO_LARGE, "m_too_large", "M is above the last bucket"},
     {KILN_DECLINE_NULL_POINTER, "null_pointer", "an array, or a workspace that is needed, is null"},
@@ -37,7 +45,10 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_COMPILING, "compiling", "the bucket of this M is not ready yet"},
     {KILN_DECLINE_CAPTURE, "capture",
      "the first use of a bucket, or of a workspace, needs what a stream can not capture"},
+    {KILN_DECLINE_IDS_ALIGNMENT, "ids_alignment", "ids are not aligned to 4 bytes"},
+    {KILN_DECLINE_WEIGHTS_ALIGNMENT, "weights_alignment", "the routing weights are not aligned to 4 bytes"},
     {KILN_DECLINE_WORKSPACE_ALIGNMENT, "workspace_alignment", "the workspace is not aligned to 256 bytes"},
+    {KILN_DECLINE_FLAG_ALIGNMENT, "flag_alignment", "the flag for invalid ids is not aligned to 4 bytes"},
 };
 
 const DeclineWords* find(int decline) {

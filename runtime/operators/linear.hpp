@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kiln/kiln.h"
+#include "runtime/operators/launch_checks.hpp"
 
 namespace kiln::operators {
 
@@ -29,32 +30,25 @@ struct LinearKernargs {
 };
 static_assert(sizeof(LinearKernargs) == 40);
 
-// On gfx950 a kernel reaches x by 32-bit byte offsets: 64 rows (the largest bucket that a table may have) of
-// this many elements.
-inline constexpr std::int64_t kMaxRowStride = std::int64_t{1} << 25;
-
 // What a launch may still decline for, M and the device aside; 0 when nothing.
 [[nodiscard]] inline int check_launch(const LinearProblem& problem, std::int64_t /*m*/,
                                       const kiln_linear_args& args) {
-    const auto misaligned = [](const void* pointer, std::uintptr_t bytes) {
-        return (reinterpret_cast<std::uintptr_t>(pointer) & (bytes - 1)) != 0;
-    };
     if (args.x == nullptr || args.w == nullptr || args.w_scale == nullptr || args.out == nullptr) {
         return KILN_DECLINE_NULL_POINTER;
     }
-    if (misaligned(args.x, 16)) {
+    if (is_misaligned(args.x, 16)) {
         return KILN_DECLINE_X_ALIGNMENT;
     }
     if (args.ldx < problem.k || args.ldx % 8 != 0 || args.ldx >= kMaxRowStride) {
         return KILN_DECLINE_X_ROW_STRIDE;
     }
-    if (misaligned(args.w, 16)) {
+    if (is_misaligned(args.w, 16)) {
         return KILN_DECLINE_W_ALIGNMENT;
     }
-    if (misaligned(args.w_scale, 4)) {
+    if (is_misaligned(args.w_scale, 4)) {
         return KILN_DECLINE_W_SCALE_ALIGNMENT;
     }
-    if (misaligned(args.out, 16)) {
+    if (is_misaligned(args.out, 16)) {
         return KILN_DECLINE_OUT_ALIGNMENT;
     }
     return KILN_OK;

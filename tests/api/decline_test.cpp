@@ -2,9 +2,11 @@
 // build for the target: tests/service/prepare_test.cpp hands one in.)
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 
 #include "kiln/kiln.hpp"
+#include "runtime/operators/decline.hpp"
 #include "tests/api/simulator.hpp"
 
 using kiln::Dtype;
@@ -151,10 +153,16 @@ TEST_CASE("decline: what a launch looks at") {
 }
 
 TEST_CASE("decline: every reason has a text of its own") {
-    for (int value = 1; value <= KILN_DECLINE_CAPTURE; ++value) {
-        const std::string text = kiln_decline_text(value);
-        const bool known = value <= KILN_DECLINE_BIAS || value >= KILN_DECLINE_M_NEGATIVE;
-        CHECK((text != "unknown reason") == known);
-        CHECK(kiln::Status(value).text() == text);
+    std::set<std::string> texts;
+    int last = 0;
+    for (const auto& words : kiln::operators::all_declines()) {
+        CHECK(words.value > last);
+        last = words.value;
+        CHECK(kiln_decline_text(words.value) == std::string(words.text));
+        CHECK(kiln::Status(words.value).text() == std::string(words.text));
+        CHECK(texts.insert(words.text).second);
     }
+    CHECK(last >= KILN_DECLINE_FLAG_ALIGNMENT);
+    CHECK(kiln_decline_text(0) == std::string("unknown reason"));
+    CHECK(kiln_decline_text(last + 1) == std::string("unknown reason"));
 }

@@ -112,14 +112,20 @@ typedef enum kiln_decline {
     KILN_DECLINE_DIMENSIONS = 7,   /* dimensions that the operator's layouts do not allow */
     KILN_DECLINE_X_TYPE = 8,       /* activations of another type than the operator takes */
     KILN_DECLINE_X_QUANTISED = 9,  /* activations already quantised: an input scale is given */
-    KILN_DECLINE_X_INNER_STRIDE = 10, /* neighbours in a row of x are not adjacent in memory */
-    KILN_DECLINE_W_TYPE = 11,         /* weights of another type */
-    KILN_DECLINE_W_LAYOUT = 12,       /* weights not preshuffled */
-    KILN_DECLINE_W_SCALE_TYPE = 13,   /* weight scales of another type */
-    KILN_DECLINE_W_SCALE_SHAPE = 14,  /* weight scales of another granularity */
-    KILN_DECLINE_W_SCALE_STRIDE = 15, /* weight scales not contiguous */
-    KILN_DECLINE_OUT_TYPE = 16,       /* results wanted in another type */
-    KILN_DECLINE_BIAS = 17,           /* a bias is to be added */
+    KILN_DECLINE_X_INNER_STRIDE = 10,   /* neighbours in a row of x are not adjacent in memory */
+    KILN_DECLINE_W_TYPE = 11,           /* weights of another type */
+    KILN_DECLINE_W_LAYOUT = 12,         /* weights not preshuffled */
+    KILN_DECLINE_W_SCALE_TYPE = 13,     /* weight scales of another type */
+    KILN_DECLINE_W_SCALE_SHAPE = 14,    /* weight scales of another granularity */
+    KILN_DECLINE_W_SCALE_STRIDE = 15,   /* weight scales not contiguous */
+    KILN_DECLINE_OUT_TYPE = 16,         /* results wanted in another type */
+    KILN_DECLINE_BIAS = 17,             /* a bias is to be added */
+    KILN_DECLINE_EXPERT_MASK = 24,      /* a mask says which experts are local */
+    KILN_DECLINE_LOCAL_TOKENS = 25,     /* the number of tokens is counted on the device */
+    KILN_DECLINE_ACTIVATION = 26,       /* another activation between the two stages of an expert */
+    KILN_DECLINE_WEIGHTED_STAGE_1 = 27, /* the routing weights are to be applied in the first stage */
+    KILN_DECLINE_NOT_COMBINED = 28,     /* the results of a token's experts are wanted one by one */
+    KILN_DECLINE_W_SCALE_LAYOUT = 29,   /* weight scales in another order than the weights' format has */
 
     /* Decided at a launch. */
     KILN_DECLINE_M_NEGATIVE = 64,        /* M below 0; M = 0 succeeds and launches nothing */
@@ -135,7 +141,10 @@ typedef enum kiln_decline {
     /* the first use of a bucket would compile or load while the stream captures, or a workspace would be
      * initialised there */
     KILN_DECLINE_CAPTURE = 74,
-    KILN_DECLINE_WORKSPACE_ALIGNMENT = 77 /* the workspace not aligned to 256 bytes */
+    KILN_DECLINE_IDS_ALIGNMENT = 75,       /* ids not aligned to 4 bytes */
+    KILN_DECLINE_WEIGHTS_ALIGNMENT = 76,   /* weights (of the router) not aligned to 4 bytes */
+    KILN_DECLINE_WORKSPACE_ALIGNMENT = 77, /* the workspace not aligned to 256 bytes */
+    KILN_DECLINE_FLAG_ALIGNMENT = 86       /* invalid_id not aligned to 4 bytes */
 } kiln_decline;
 
 /* One sentence for a reason to decline, "unknown reason" for any other number. Constant, never NULL. */
