@@ -26,6 +26,19 @@ KILN_DEVICE u32 pack_e4m3(f32x4 values) {
 #pragma clang diagnostic pop
     return static_cast<u32>(__builtin_amdgcn_cvt_pk_fp8_f32(values.z, values.w, half, true));
 }
+
+// Two of the eight e2m1 in `codes`, the pair in byte kPair, times the power of two that `scale` has as its
+// exponent field: exact within the range of bf16. Sign and mantissa of `scale` do not matter.
+template <int kPair>
+KILN_DEVICE u32 unpack_e2m1(u32 codes, u32 scale) {
+    return bits_as<u32>(__builtin_amdgcn_cvt_scalef32_pk_bf16_fp4(codes, bits_as<f32>(scale), kPair));
+}
+
+// Two of the four e4m3 in `codes`, exactly.
+template <bool kHighHalf>
+KILN_DEVICE u32 unpack_e4m3(u32 codes) {
+    return bits_as<u32>(__builtin_amdgcn_cvt_scalef32_pk_bf16_fp8(codes, 1.0F, kHighHalf));
+}
 #endif
 
 }  // namespace kiln::device

@@ -50,6 +50,18 @@ struct AccumulatorFragment {
     KILN_DEVICE static constexpr int column(int lane) { return lane_in_quarter(lane); }
 };
 
+// A bf16 operand of the 16x16x32 instruction: A is 16 rows by 32 k, B is 32 k by 16 columns; both are laid
+// out alike. Which k a lane's eight elements are is free as long as A and B agree.
+struct Bf16Fragment {
+    static constexpr int kRows = kFragmentRows;
+    static constexpr int kDepth = 32;
+    static constexpr int kElements = 8;  // of a lane
+    static_assert(kElements * kWaveLanes == kRows * kDepth, "a fragment is exactly what a wave holds");
+
+    // Row of A, or column of B.
+    KILN_DEVICE static constexpr int row(int lane) { return lane_in_quarter(lane); }
+};
+
 // The 4x4x4 bf16 instruction: 16 independent products of 4x4 matrices, lane l working for block l / 4. A lane
 // holds a row of A and a column of B, four k each, and a column of the result, four rows.
 struct QuadFragment {

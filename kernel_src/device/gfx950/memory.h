@@ -14,6 +14,8 @@ class Buffer {
   public:
     // A constant term of a lane's offset below this costs nothing: it goes into the instruction.
     static constexpr u32 kInstructionReach = 4096;
+    // The offset of a lane that has nothing to read or write: past every end, with room for a constant term.
+    static constexpr u32 kNowhere = 0U - kInstructionReach;
 
     KILN_DEVICE Buffer(const void* base, u32 bytes)
         : resource_(__builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(base), 0, static_cast<i32>(bytes),
@@ -29,6 +31,14 @@ class Buffer {
     KILN_DEVICE u32x4 load_streaming_16(u32 lane_offset, u32 wave_offset) const {
         return __builtin_amdgcn_raw_buffer_load_b128(resource_, static_cast<i32>(lane_offset),
                                                      static_cast<i32>(wave_offset), kNonTemporal);
+    }
+    KILN_DEVICE u32 load_4(u32 lane_offset, u32 wave_offset) const {
+        return __builtin_amdgcn_raw_buffer_load_b32(resource_, static_cast<i32>(lane_offset),
+                                                    static_cast<i32>(wave_offset), 0);
+    }
+    KILN_DEVICE u32 load_byte(u32 lane_offset, u32 wave_offset) const {
+        return __builtin_amdgcn_raw_buffer_load_b8(resource_, static_cast<i32>(lane_offset),
+                                                   static_cast<i32>(wave_offset), 0);
     }
     KILN_DEVICE void store_8(u32x2 value, u32 lane_offset, u32 wave_offset) const {
         __builtin_amdgcn_raw_buffer_store_b64(value, resource_, static_cast<i32>(lane_offset),

@@ -19,6 +19,12 @@ KILN_DEVICE f32x4 mfma_16x16x128_e4m3(i32x8 a, i32x8 b, f32x4 c) {
 KILN_DEVICE f32x4 mfma_4x4x4_bf16(s16x4 a, s16x4 b, f32x4 c) {
     return __builtin_amdgcn_mfma_f32_4x4x4bf16_1k(a, b, c, 0, 0, 0);
 }
+
+// D = A * B + C for bf16 A (16 x 32) and B (32 x 16): a lane's eight elements are consecutive k of one row of
+// A or column of B, laid out as Bf16Fragment; C and D as AccumulatorFragment.
+KILN_DEVICE f32x4 mfma_16x16x32_bf16(u32x4 a, u32x4 b, f32x4 c) {
+    return __builtin_amdgcn_mfma_f32_16x16x32_bf16(bits_as<bf16x8>(a), bits_as<bf16x8>(b), c, 0, 0, 0);
+}
 #endif
 
 }  // namespace kiln::device

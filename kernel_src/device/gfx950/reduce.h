@@ -14,9 +14,12 @@ template <int kWaves, int kFragments>
 struct WavePartials {
     f32x4 lanes[kWaves][kFragments][kWaveLanes];
 
-    KILN_DEVICE void put(u32 wave, const f32x4 (&fragments)[kFragments], u32 lane) {
+    // The first of its fragments, or all.
+    template <int kCount>
+    KILN_DEVICE void put(u32 wave, const f32x4 (&fragments)[kCount], u32 lane) {
+        static_assert(kCount <= kFragments);
 #pragma unroll
-        for (int i = 0; i < kFragments; ++i) {
+        for (int i = 0; i < kCount; ++i) {
             lanes[wave][i][lane] = fragments[i];
         }
     }

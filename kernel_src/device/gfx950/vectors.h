@@ -16,6 +16,7 @@ using s16x4 = short __attribute__((ext_vector_type(4)));
 using f32x2 = f32 __attribute__((ext_vector_type(2)));
 using f32x4 = f32 __attribute__((ext_vector_type(4)));
 using bf16x2 = __bf16 __attribute__((ext_vector_type(2)));
+using bf16x8 = __bf16 __attribute__((ext_vector_type(8)));
 #endif
 
 inline constexpr int kWaveLanes = 64;

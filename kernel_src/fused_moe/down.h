@@ -1,0 +1,109 @@
+// The second kernel: a few rows of w2 of one expert times h of all of its tokens.
+#pragma once
+
+#include "constants.h"
+#include "device/gfx950/fragment.h"
+#include "device/gfx950/memory.h"
+#include "device/gfx950/vectors.h"
+#include "device/layout.h"
+#include "device/macros.h"
+#include "device/types.h"
+#include "fused_moe/multiply.h"
+#include "fused_moe/problem.h"
+
+namespace kiln::fused_moe {
+
+using namespace kiln::device;
+using namespace kiln::constants;
+
+inline constexpr int kRowsOut = kRowTiles * kFragmentRows;
+inline constexpr u32 kW2RowBytes = Weights::row_bytes(kIntermediate);
+inline constexpr u32 kW2ExpertBytes = kHidden * kW2RowBytes;
+inline constexpr u32 kW2Groups = round_up(kIntermediate / kMxGroup, PreshuffledScales::kTileGroups);
+inline constexpr int kInnerBlocks = (kIntermediate + kWeightBlock - 1) / kWeightBlock;
+// In mxfp4 the last block may be a half: the k of the upper half of the lanes lie past the end.
+inline constexpr bool kHalfBlock = kIntermediate % kWeightBlock != 0;
+// Rows of LDS begin at different banks.
+inline constexpr int kProductRow = kRowTiles == 1 ? kRowsOut : kRowsOut + 4;
+
+static_assert(kRowTiles >= 1 && kRowTiles <= 8 && kHidden / kFragmentRows % kRowTiles == 0,
+              "row_tiles divides the tiles of hidden");
+static_assert(kDownWaves >= 1 && kDownWaves <= 16);
+
+// One expert's tokens times its rows: the products of token r of tile t go to products[first + 16 * t + r].
+template <int kTiles>
+KILN_DEVICE void down_products(u32 expert, u32 first, u32 tokens, u32 first_tile, const u8* w2,
+                               const void* w2_scale, const Buffer& h, u32 lane,
+                               f32 (*products)[kProductRow]) {
+    constexpr u32 kScaleExpertBytes = kHidden * kW2Groups;
+    const Buffer weights(w2 + static_cast<u64>(expert) * kW2ExpertBytes, kW2ExpertBytes);
+    const Buffer scales(static_cast<const u8*>(w2_scale) + static_cast<u64>(expert) * kScaleExpertBytes,
+                        kScaleExpertBytes);
+    const f32* const block_scales =
+        static_cast<const f32*>(w2_scale) + static_cast<u64>(expert) * (kHidden / kScaleSide * kInnerBlocks);
+
+    const u32 weight_offset =
+        static_cast<u32>(Weights::lane_offset(lane_in_quarter(lane), lane, kIntermediate));
+    const u32 scale_offset =
+        static_cast<u32>(PreshuffledScales::row_offset(lane_in_quarter(lane), kW2Groups)) +
+        PreshuffledScales::group_offset(lane_quarter(lane));
+    u32 h_offset[kTiles];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+        const u32 token = tile * kFragmentRows + Bf16Fragment::row(lane);
+        h_offset[tile] = token < tokens ? ((first + token) * kIntermediate + Weights::lane_k(lane)) *
+                                              static_cast<u32>(sizeof(bf16_bits))
+                                        : Buffer::kNowhere;
+    }
+
+    const auto load = [&](OperandBlock<kRowTiles, kTiles>& block, int n) {
+        const bool past_end = kHalfBlock && n == kInnerBlocks - 1 && lane >= kWaveLanes / 2;
+        const auto unless_past_end = [&](u32 offset) { return past_end ? Buffer::kNowhere : offset; };
+#pragma unroll
+        for (int row_tile = 0; row_tile < kRowTiles; ++row_tile) {
+            const u32 tile = first_tile + row_tile;
+#pragma unroll
+            for (int i = 0; i < Weights::kLoads; ++i) {
+                const SplitOffset offset(n * Weights::kBlockBytes + i * Weights::kLoadBytes);
+                block.w[row_tile][i] =
+                    weights.load_streaming_16(unless_past_end(weight_offset) + offset.in_instruction,
+                                              tile * (kFragmentRows * kW2RowBytes) + offset.rest);
+            }
+            if constexpr (!kFp8) {
+                block.scale[row_tile] = scales.load_byte(
+                    unless_past_end(scale_offset) + PreshuffledScales::group_offset(4 * n),
+                    static_cast<u32>(PreshuffledScales::row_offset(tile * kFragmentRows, kW2Groups)));
+            }
+        }
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+            for (int step = 0; step < Weights::kSteps; ++step) {
+                const SplitOffset offset((n * kWeightBlock + Weights::step_k(step)) * sizeof(bf16_bits));
+                block.tokens[tile][step] =
+                    h.load_16(unless_past_end(h_offset[tile]) + offset.in_instruction, offset.rest);
+            }
+        }
+    };
+    f32x4 sums[kTiles * kRowTiles];
+    multiply<kInnerBlocks, kRowTiles, kTiles>(
+        load,
+        [&](int n, int row_tile) {
+            return block_scales[(first_tile + row_tile) * kFragmentRows / kScaleSide * kInnerBlocks + n];
+        },
+        sums);
+
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+        const u32 token = tile * kFragmentRows + AccumulatorFragment::column(lane);
+        if (token < tokens) {
+#pragma unroll
+            for (int row_tile = 0; row_tile < kRowTiles; ++row_tile) {
+                const u32 row = row_tile * kFragmentRows + AccumulatorFragment::row(lane, 0);
+                *reinterpret_cast<f32x4*>(&products[first + token][row]) = sums[tile * kRowTiles + row_tile];
+            }
+        }
+    }
+}
+
+}  // namespace kiln::fused_moe
