@@ -2,6 +2,7 @@
 #pragma once
 
 #include "constants.h"
+#include "device/gfx950/cross_lane.h"
 #include "device/gfx950/fragment.h"
 #include "device/gfx950/memory.h"
 #include "device/gfx950/vectors.h"
@@ -73,6 +74,9 @@ KILN_DEVICE void down_products(u32 expert, u32 first, u32 tokens, u32 first_tile
                 block.scale[row_tile] = scales.load_byte(
                     unless_past_end(scale_offset) + PreshuffledScales::group_offset(4 * n),
                     static_cast<u32>(PreshuffledScales::row_offset(tile * kFragmentRows, kW2Groups)));
+            } else {
+                const u32 scale_row = tile * kFragmentRows / kScaleSide;
+                block.lower_scale[row_tile] = uniform(block_scales[scale_row * kInnerBlocks + n]);
             }
         }
 #pragma unroll
@@ -86,12 +90,7 @@ KILN_DEVICE void down_products(u32 expert, u32 first, u32 tokens, u32 first_tile
         }
     };
     f32x4 sums[kTiles * kRowTiles];
-    multiply<kInnerBlocks, kRowTiles, kTiles>(
-        load,
-        [&](int n, int row_tile) {
-            return block_scales[(first_tile + row_tile) * kFragmentRows / kScaleSide * kInnerBlocks + n];
-        },
-        sums);
+    multiply<kDownWaves, kInnerBlocks, kRowTiles, kTiles, false>(load, lane, sums);
 
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "constants.h"
+#include "device/gfx950/cross_lane.h"
 #include "device/gfx950/fragment.h"
 #include "device/gfx950/memory.h"
 #include "device/gfx950/reduce.h"
@@ -95,19 +96,14 @@ KILN_DEVICE void gate_up_sums(const GateUpSources<kTiles>& from, u32 lane,
                 const u32 in_lane = kPairs ? PreshuffledScales::group_offset(4 * n) : 0;
                 block.scale[f] =
                     from.scales.load_byte(from.scale_offset + in_lane, f * WeightRow::kUpScales + in_wave);
+            } else {
+                // With one fragment, the upper half of the wave has the sums of up rows.
+                block.lower_scale[f] = uniform(from.block_scales[f][n]);
+                block.upper_scale[f] = uniform(from.block_scales[1][n]);
             }
         }
     };
-    // With one fragment, a lane has sums of gate rows in the lower half of the wave, of up rows in the upper.
-    const bool lower = lane < kWaveLanes / 2;
-    multiply<kWaveBlocks, kFragments, kTiles>(
-        load,
-        [&](int n, int f) {
-            const f32 gate = from.block_scales[0][n];
-            const f32 up = from.block_scales[1][n];
-            return (kFragments == 2 ? f == 0 : lower) ? gate : up;
-        },
-        sums);
+    multiply<kGateUpWaves, kWaveBlocks, kFragments, kTiles, kFragments == 1>(load, lane, sums);
 }
 
 KILN_DEVICE f32 silu_times(f32 gate, f32 up) {

@@ -24,22 +24,25 @@ template <int kFragments, int kTiles>
 struct OperandBlock {
     u32x4 w[kFragments][Weights::kLoads];
     u32 scale[kFragments];  // mxfp4: the lane's e8m0 byte
+    // fp8: the block's, of the rows that the lanes of the lower half of the wave have sums of, and the upper.
+    f32 lower_scale[kFragments], upper_scale[kFragments];
     u32x4 tokens[kTiles][Weights::kSteps];
 
+    // The scales of fp8 are the same in all lanes, so scalar.
     static constexpr int kRegisters =
         4 * (kFragments * Weights::kLoads + kTiles * Weights::kSteps) + (kFp8 ? 0 : kFragments);
 };
 
 // Sums over kBlocks blocks of k: that of fragment f and tile t is sums[t * kFragments + f]. load(block, n)
-// asks for the n-th, block_scale(n, f) is its float32 scale in fp8. As many blocks are asked for ahead as
-// leave two waves a SIMD.
-template <int kBlocks, int kFragments, int kTiles, class Load, class BlockScale>
-KILN_DEVICE void multiply(const Load& load, const BlockScale& block_scale,
-                          f32x4 (&sums)[kTiles * kFragments]) {
+// asks for the n-th. kWaves, of the work-group, decide how many registers a wave has, and so how many blocks
+// are asked for ahead. kScalesDiffer: the two halves of the wave have scales of their own.
+template <int kWaves, int kBlocks, int kFragments, int kTiles, bool kScalesDiffer, class Load>
+KILN_DEVICE void multiply(const Load& load, u32 lane, f32x4 (&sums)[kTiles * kFragments]) {
     using Block = OperandBlock<kFragments, kTiles>;
     constexpr int kAhead = [] {
+        constexpr int kRegisters = kWaves > 8 ? 64 : 128;  // of 128 and 256
         int blocks = kBlocks;
-        while (blocks > 1 && blocks * Block::kRegisters > 128) {
+        while (blocks > 1 && blocks * Block::kRegisters > kRegisters) {
             --blocks;
         }
         return blocks;
@@ -71,8 +74,12 @@ KILN_DEVICE void multiply(const Load& load, const BlockScale& block_scale,
         if constexpr (kFp8) {
 #pragma unroll
             for (int i = 0; i < kTiles * kFragments; ++i) {
-                const f32 scale = block_scale(n, i % kFragments);
+                const f32 lower = block.lower_scale[i % kFragments];
+                const f32 upper = block.upper_scale[i % kFragments];
+                const f32 scale = !kScalesDiffer || lane < kWaveLanes / 2 ? lower : upper;
                 sums[i] = n == 0 ? products[i] * scale : products[i] * scale + sums[i];
+                // Now, not at the end, which would keep the products of all blocks in registers.
+                asm volatile("" : "+v"(sums[i]));
             }
         }
         if (n + kAhead < kBlocks) {

@@ -52,8 +52,8 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kGateUpWaves)
             const u32 last = first + kColumns - 1;
             const u32 first_slot = first / kIntermediate;
             const u32 last_slot = last < kSlots * kIntermediate ? last / kIntermediate : kSlots - 1;
-            const u32 first_expert = uniform(ids[first_slot]);
-            const u32 last_expert = uniform(ids[last_slot]);
+            const u32 first_expert = uniform(static_cast<u32>(ids[first_slot]));
+            const u32 last_expert = uniform(static_cast<u32>(ids[last_slot]));
             const u32 expert = flat / kIntermediate == first_slot ? first_expert : last_expert;
             const bool served = inside && is_expert<kExperts>(expert);
             const u32 row = WeightRow::of_first_fragment(lane, flat % kIntermediate);

@@ -107,6 +107,9 @@ KILN_DEVICE u32 running_sum(u32 value) {
 KILN_DEVICE u32 uniform(u32 value) {
     return static_cast<u32>(__builtin_amdgcn_readfirstlane(static_cast<i32>(value)));
 }
+KILN_DEVICE f32 uniform(f32 value) {
+    return bits_as<f32>(uniform(bits_as<u32>(value)));
+}
 #endif
 
 }  // namespace kiln::device
