@@ -14,8 +14,9 @@ class Buffer {
   public:
     // A constant term of a lane's offset below this costs nothing: it goes into the instruction.
     static constexpr u32 kInstructionReach = 4096;
-    // The offset of a lane that has nothing to read or write: past every end, with room for a constant term.
-    static constexpr u32 kNowhere = 0U - kInstructionReach;
+    // The lane offset of a lane that has nothing to read or write: past the end of any buffer of up to 2 GiB,
+    // whether or not the check adds a wave offset (of less than 2 GiB) to it.
+    static constexpr u32 kNowhere = 1U << 31;
 
     KILN_DEVICE Buffer(const void* base, u32 bytes)
         : resource_(__builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(base), 0, static_cast<i32>(bytes),
