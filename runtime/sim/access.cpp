@@ -1,6 +1,7 @@
 #include "runtime/sim/access.hpp"
 
 #include "runtime/sim/fault.hpp"
+#include "runtime/sim/late_memory.hpp"
 
 namespace kiln::sim {
 
@@ -46,12 +47,43 @@ void check_addresses(Wave& w, const Addresses& a, unsigned bytes, unsigned align
 
 }  // namespace
 
-void begin_access(Wave& w, const Instruction&, const Addresses& a, unsigned bytes, unsigned align,
-                  AccessKind) {
+void begin_access(Wave& w, const Instruction& i, const Addresses& a, unsigned bytes, unsigned align,
+                  AccessKind kind) {
     if (a.lanes == 0) {
         return;
     }
     check_addresses(w, a, bytes, align);
+    if (kind == AccessKind::atomic || (kind == AccessKind::load && i.sc1)) {
+        const std::uint64_t address = a.address[std::countr_zero(a.lanes)];
+        w.group->polls += address == w.last_poll ? 1 : 0;
+        w.last_poll = address;
+    }
+}
+
+void read_late(Wave& w, const Instruction& i, std::uint64_t address, unsigned bytes, void* to) {
+    w.group->late->load(w, address, bytes, i.sc1, to);
+}
+
+void write_late(Wave& w, const Instruction& i, std::uint64_t address, unsigned bytes, const void* from) {
+    w.group->late->store(w, address, bytes, i.sc1, from);
+}
+
+void release(Wave& w, const Instruction& i) {
+    if (i.sc1 && w.group->late != nullptr) {
+        w.group->late->release(w);
+    }
+}
+
+void acquire(Wave& w, const Instruction& i) {
+    if (i.sc1 && w.group->late != nullptr) {
+        w.group->late->acquire(w);
+    }
+}
+
+void wait_for_memory(Wave& w, const Instruction& i) {
+    if (i.offset >= 0 && w.group->late != nullptr) {
+        w.group->late->wait(w, static_cast<unsigned>(i.offset));
+    }
 }
 
 void write_narrow(Wave& w, const Instruction&, unsigned row, unsigned lane, std::uint32_t value,

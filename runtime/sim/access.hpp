@@ -37,12 +37,27 @@ void begin_access(Wave& wave, const Instruction& instruction, const Addresses& a
                   unsigned align, AccessKind kind);
 
 // Then one lane's data move through these, from memory or to it.
-inline void read_global(Wave&, const Instruction&, std::uint64_t address, unsigned bytes, void* to) {
+void read_late(Wave& wave, const Instruction& instruction, std::uint64_t address, unsigned bytes, void* to);
+void write_late(Wave& wave, const Instruction& instruction, std::uint64_t address, unsigned bytes,
+                const void* from);
+inline void read_global(Wave& w, const Instruction& i, std::uint64_t address, unsigned bytes, void* to) {
+    if (w.group->late != nullptr) [[unlikely]] {
+        return read_late(w, i, address, bytes, to);
+    }
     std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
 }
-inline void write_global(Wave&, const Instruction&, std::uint64_t address, unsigned bytes, const void* from) {
+inline void write_global(Wave& w, const Instruction& i, std::uint64_t address, unsigned bytes,
+                         const void* from) {
+    if (w.group->late != nullptr) [[unlikely]] {
+        return write_late(w, i, address, bytes, from);
+    }
     std::memcpy(reinterpret_cast<void*>(address), from, bytes);
 }
+
+// Fences and waits, as far as the instruction's bits make it one.
+void release(Wave& wave, const Instruction& instruction);
+void acquire(Wave& wave, const Instruction& instruction);
+void wait_for_memory(Wave& wave, const Instruction& instruction);
 
 // How an instruction's data are laid out in registers.
 struct DataShape {

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "runtime/sim/late_memory.hpp"
 #include "runtime/sim/numeric/arithmetic.hpp"
 #include "runtime/sim/numeric/convert.hpp"
 
@@ -109,8 +110,15 @@ void run_atomic(Wave& w, const Instruction& i, AtomicOp op, const Addresses& a) 
     for_lanes(a.lanes, [&](unsigned lane) {
         const u64 value = read_lane(w, data, lane, op.bytes);
         const u64 compare = op.kind == AtomicKind::cmpswap ? read_lane(w, data + dwords, lane, op.bytes) : 0;
+        LateMemory* const late = w.group->late;
+        if (late != nullptr) [[unlikely]] {
+            late->before_update(w, a.address[lane], op.bytes);
+        }
         const u64 old = op.bytes == 8 ? exchange<u64>(op, a.address[lane], value, compare)
                                       : exchange<u32>(op, a.address[lane], value, compare);
+        if (late != nullptr) [[unlikely]] {
+            late->after_update(w, a.address[lane], op.bytes, &old);
+        }
         if (i.returns) {
             w.rows[i.dst.index][lane] = static_cast<u32>(old);
             if (dwords == 2) {

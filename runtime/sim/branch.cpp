@@ -1,6 +1,7 @@
 // Control flow, barriers, waits and the hardware registers.
 #include <fmt/format.h>
 
+#include "runtime/sim/access.hpp"
 #include "runtime/sim/code.hpp"
 #include "runtime/sim/fault.hpp"
 #include "runtime/sim/scalar.hpp"
@@ -141,7 +142,7 @@ constexpr Opcode kOpcodes[] = {
     op("s_sleep", ":k", nothing),
     op("s_setprio", ":k", nothing),
     op("s_icache_inv", ":", nothing),
-    op("s_waitcnt", "!waits", nothing),
+    op("s_waitcnt", "!waits", wait_for_memory),
     op("s_getreg_b32", "!hwreg", getreg),
     op("s_setreg_b32", "!hwreg", setreg),
     op("s_setreg_imm32_b32", "!hwreg", setreg),

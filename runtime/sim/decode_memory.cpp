@@ -356,19 +356,31 @@ std::string decode_branch(Code& code, Instruction& i, InstructionText& text) {
     return {};
 }
 
-// Counters to wait for; everything has always arrived already.
-std::string decode_waits(InstructionText& text) {
+// Counters to wait for. Everything but stores has always arrived already: `offset` becomes how many vector
+// memory instructions may stay outstanding, negative when the counter is not waited for.
+std::string decode_waits(Instruction& i, InstructionText& text) {
     std::vector<std::string_view> words = text.operands;
     for (Modifier& modifier : text.modifiers) {
         words.push_back(modifier.name);
         modifier.used = true;
     }
+    i.offset = -1;
     for (const std::string_view word : words) {
-        const bool counter =
-            word.ends_with(')') &&
-            (word.starts_with("vmcnt(") || word.starts_with("expcnt(") || word.starts_with("lgkmcnt("));
-        if (!counter && !parse_number(word)) {
+        const std::size_t open = word.find('(');
+        const std::string_view counter = word.substr(0, open);
+        const bool named =
+            word.ends_with(')') && (counter == "vmcnt" || counter == "expcnt" || counter == "lgkmcnt");
+        const auto number = parse_number(named ? word.substr(open + 1, word.size() - open - 2) : word);
+        if (!number || *number < 0) {
             return fmt::format("operand '{}'", word);
+        }
+        // A bare number holds all counters, that of vector memory in bits 0 to 3, 14 and 15; all ones wait
+        // for nothing.
+        constexpr std::int32_t kNone = 63;
+        const auto n = static_cast<std::int32_t>(*number);
+        const std::int32_t left = named ? n : (n & 15) | (n >> 14 & 3) << 4;
+        if (counter == "vmcnt" || (!named && left != kNone)) {
+            i.offset = left;
         }
     }
     return {};
@@ -424,7 +436,7 @@ std::string decode_family(Code& code, Instruction& i, InstructionText& text) {
         return "the instruction has no such form";
     }
     if (form == "!waits") {
-        return decode_waits(text);
+        return decode_waits(i, text);
     }
     if (form == "!branch") {
         return decode_branch(code, i, text);

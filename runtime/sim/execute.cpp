@@ -1,7 +1,6 @@
 #include "runtime/sim/execute.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -10,9 +9,6 @@
 
 namespace kiln::sim {
 namespace {
-
-// Instructions of one turn: a wave that waits for another by reading memory must let it run.
-constexpr std::uint32_t kTurn = 1u << 16;
 
 [[gnu::noinline, gnu::cold]] void fault_limit(const Wave& w, const Instruction& i) {
     if (i.needs_v > w.limit_v) {
@@ -25,10 +21,11 @@ constexpr std::uint32_t kTurn = 1u << 16;
 }
 
 // `current` tells the caller at which instruction a fault came.
-void run_turn(Wave& w, const Instruction*& current) {
+std::uint32_t run_turn(Wave& w, std::uint32_t limit, const Instruction*& current) {
     const Instruction* const code = w.code->instructions.data();
     const std::size_t count = w.code->instructions.size();
-    for (std::uint32_t n = 0; n < kTurn && !w.stopped; ++n) {
+    std::uint32_t n = 0;
+    for (; n < limit && !w.stopped; ++n) {
         if (w.pc >= count) [[unlikely]] {
             fault(-1, "the wave ran past the last instruction");
         }
@@ -41,52 +38,40 @@ void run_turn(Wave& w, const Instruction*& current) {
         ++w.executed[static_cast<int>(i.category)];
         i.run(w, i);
     }
+    return n;
 }
 
 }  // namespace
 
-tl::expected<void, RunError> run_group(std::span<Wave> waves, std::string_view kernel, const StopSign& stop) {
-    const auto broken = [](std::string message, bool bad_address) {
-        return tl::unexpected<RunError>(
-            RunError{{ErrorCode::device_failed, Stage::device, std::move(message)}, bad_address});
-    };
+tl::expected<std::uint32_t, RunError> run_wave_turn(Wave& w, std::uint32_t limit, std::string_view kernel) {
     const Instruction* current = nullptr;
-    for (;;) {
-        bool all_ended = true, all_waiting = true;
-        for (Wave& w : waves) {
-            if (w.stopped) {
-                all_ended &= w.ended;
-                continue;
-            }
-            if (stop()) [[unlikely]] {
-                return broken(fmt::format("kernel {}: stopped before its end", kernel), false);
-            }
-            try {
-                run_turn(w, current);
-            } catch (const Fault& f) {
-                const device::Dim3 id = w.group->id;
-                const std::string lane = f.lane < 0 ? std::string{} : fmt::format(", lane {}", f.lane);
-                return broken(
-                    fmt::format("kernel {}: '{}' at offset {}, work-group ({}, {}, {}), wave {}{}: {}",
-                                kernel, current == nullptr ? "" : current->text,
-                                current == nullptr ? 0 : current->text_offset, id.x, id.y, id.z, w.number,
-                                lane, f.rule),
-                    f.bad_address);
-            }
-            all_ended &= w.ended;
-            all_waiting &= w.stopped;
-        }
-        if (all_ended) {
-            return {};
-        }
-        if (all_waiting) {
-            for (Wave& w : waves) {
-                if (w.at_barrier) {
-                    w.at_barrier = w.stopped = false;
-                }
-            }
+    try {
+        return run_turn(w, limit, current);
+    } catch (const Fault& f) {
+        const device::Dim3 id = w.group->id;
+        const std::string lane = f.lane < 0 ? std::string{} : fmt::format(", lane {}", f.lane);
+        return tl::unexpected(
+            RunError{{ErrorCode::device_failed, Stage::device,
+                      fmt::format("kernel {}: '{}' at offset {}, work-group ({}, {}, {}), wave {}{}: {}",
+                                  kernel, current == nullptr ? "" : current->text,
+                                  current == nullptr ? 0 : current->text_offset, id.x, id.y, id.z, w.number,
+                                  lane, f.rule)},
+                     f.bad_address});
+    }
+}
+
+GroupState settle_group(std::span<Wave> waves) {
+    if (!std::ranges::all_of(waves, &Wave::stopped)) {
+        return GroupState::running;
+    }
+    GroupState state = GroupState::ended;
+    for (Wave& w : waves) {
+        if (w.at_barrier) {
+            w.at_barrier = w.stopped = false;
+            state = GroupState::released;
         }
     }
+    return state;
 }
 
 }  // namespace kiln::sim

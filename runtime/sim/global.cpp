@@ -94,8 +94,6 @@ void atomic(Wave& w, const Instruction& i) {
     run_atomic(w, i, op, a);
 }
 
-void nothing(Wave&, const Instruction&) {}
-
 constexpr Opcode op(std::string_view name, std::string_view form, Handler handler, std::uint32_t parameter) {
     return {name, form, handler, Category::vmem, 0, nullptr, 0, parameter};
 }
@@ -165,9 +163,8 @@ constexpr Opcode kOpcodes[] = {
     KILN_ATOMIC("max_f64", max_f64, 8),
     KILN_ATOMIC("pk_add_f16", pk_add_f16, 4),
     KILN_ATOMIC("pk_add_bf16", pk_add_bf16, 4),
-    // Caches are not modelled: every store is visible at once.
-    op("buffer_inv", "!cache", nothing, 0),
-    op("buffer_wbl2", "!cache", nothing, 0),
+    op("buffer_inv", "!cache", acquire, 0),
+    op("buffer_wbl2", "!cache", release, 0),
 };
 
 }  // namespace

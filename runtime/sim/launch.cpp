@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/sim/occupancy.hpp"
+
 namespace kiln::sim {
 namespace {
 
@@ -48,6 +50,7 @@ void clear_wave(Wave& w, unsigned limit_v, unsigned limit_a, unsigned limit_s) {
     w.limit_s = limit_s;
     std::fill_n(w.ranges, Wave::kCachedRanges, Memory::Range{});
     w.next_range = kFixedRanges;
+    w.last_poll = 0;
     std::memset(w.executed, 0, sizeof w.executed);
     w.global_read = w.global_written = w.scalar_read = w.lds_read = w.lds_written = 0;
 }
@@ -148,6 +151,13 @@ void Launch::fill_packet() {
     put(packet_, 28, lds_bytes_);
     put(packet_, 32, kernel_->object_address);
     put(packet_, 40, reinterpret_cast<std::uint64_t>(kernargs_));
+}
+
+std::uint64_t Launch::max_in_flight() const {
+    return std::max<std::uint64_t>(
+        std::uint64_t{kComputeUnits} *
+            groups_per_unit(kernel_->descriptor.vgprs(), num_waves_ * kLanes, lds_bytes_),
+        1);
 }
 
 void Launch::start_group(std::uint64_t index, WorkGroup& group) const {

@@ -27,6 +27,8 @@ class Launch {
     [[nodiscard]] std::uint64_t num_groups() const { return num_groups_; }
     [[nodiscard]] unsigned num_waves() const { return num_waves_; }  // of one work-group
     [[nodiscard]] std::uint32_t lds_bytes() const { return lds_bytes_; }
+    // Of its work-groups the machine holds so many at once.
+    [[nodiscard]] std::uint64_t max_in_flight() const;
 
     void start_group(std::uint64_t index, WorkGroup& group) const;
     // Leaves nothing of what the wave did before.

@@ -2,19 +2,18 @@
 
 #include <xmmintrin.h>
 #include <algorithm>
-#include <atomic>
+#include <deque>
 #include <exception>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/cores.hpp"
-#include "runtime/sim/execute.hpp"
+#include "runtime/sim/groups.hpp"
+#include "runtime/sim/late_memory.hpp"
 #include "runtime/sim/launch.hpp"
+#include "runtime/sim/schedule.hpp"
 
 namespace kiln::sim {
 namespace {
@@ -31,106 +30,14 @@ class DefaultFloatMode {
     unsigned saved_;
 };
 
-void add_wave(device::ExecutionCounts& total, const Wave& w) {
-    const auto of = [&](Category category) { return w.executed[static_cast<int>(category)]; };
-    total.valu += of(Category::valu);
-    total.mfma += of(Category::mfma);
-    total.salu += of(Category::salu);
-    total.smem += of(Category::smem);
-    total.vmem += of(Category::vmem);
-    total.lds += of(Category::lds);
-    for (const std::uint64_t executed : w.executed) {
-        total.instructions += executed;
-    }
-    total.global_bytes_read += w.global_read;
-    total.global_bytes_written += w.global_written;
-    total.scalar_bytes_read += w.scalar_read;
-    total.lds_bytes_read += w.lds_read;
-    total.lds_bytes_written += w.lds_written;
-    ++total.waves;
-}
-
-// The work-groups of one launch, shared out to threads in order. They start in order, and one that breaks a
-// rule stops only those after it, so the error of the lowest work-group that has one is found whatever the
-// number of threads is.
-class Run {
-  public:
-    Run(const Launch& launch, const Memory& memory, const MachineConfig& config)
-        : launch_(launch), memory_(memory), config_(config), end_(launch.num_groups()) {}
-
-    void work() noexcept;
-    tl::expected<device::ExecutionCounts, RunError> result() {
-        if (error_) {
-            return tl::unexpected(std::move(*error_));
-        }
-        return total_;
-    }
-
-  private:
-    void work_through();
-    void fail_at(std::uint64_t group, RunError error);
-
-    const Launch& launch_;
-    const Memory& memory_;
-    const MachineConfig& config_;
-
-    std::atomic<std::uint64_t> next_{0};
-    std::atomic<std::uint64_t> end_;  // the first work-group that broke a rule, else their number
-
-    std::mutex mutex_;
-    device::ExecutionCounts total_;  // protected by mutex_
-    std::optional<RunError> error_;  // of work-group end_; protected by mutex_
-};
-
-void Run::fail_at(std::uint64_t group, RunError error) {
-    const std::lock_guard lock(mutex_);
-    if (group < end_.load(std::memory_order_relaxed)) {
-        end_.store(group, std::memory_order_relaxed);
-        error_ = std::move(error);
-    }
-}
-
-void Run::work() noexcept {
-    try {
-        work_through();
-    } catch (const std::exception& e) {  // no memory: nothing else is thrown
-        fail_at(0, {{ErrorCode::device_failed, Stage::device, e.what()}});
-    }
-}
-
-void Run::work_through() {
+// What one host thread does of a launch.
+void work(Schedule& schedule, Groups& groups, device::ExecutionCounts& counts) noexcept {
     const DefaultFloatMode float_mode;
-    const unsigned num_waves = launch_.num_waves();
-    const std::unique_ptr<Wave[]> waves(new Wave[num_waves]);
-    // Never empty, so that there is an address.
-    std::vector<std::uint8_t> lds(launch_.lds_bytes() + 1), written(launch_.lds_bytes() + 1);
-    WorkGroup group;
-    group.lds = lds.data();
-    group.lds_written = written.data();
-    group.memory = &memory_;
-    group.matrix_order = config_.matrix_order;
-    device::ExecutionCounts counts;
-    for (;;) {
-        const std::uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-        if (index >= end_.load(std::memory_order_relaxed)) {
-            break;
-        }
-        launch_.start_group(index, group);
-        for (unsigned n = 0; n < num_waves; ++n) {
-            launch_.start_wave(group, n, waves[n]);
-            waves[n].group = &group;
-        }
-        auto done = run_group({waves.get(), num_waves}, launch_.kernel().name, {config_.stop, &end_, index});
-        for (unsigned n = 0; n < num_waves; ++n) {
-            add_wave(counts, waves[n]);
-        }
-        ++counts.work_groups;
-        if (!done) {
-            fail_at(index, std::move(done.error()));
-        }
+    try {
+        counts = schedule.run();
+    } catch (const std::exception& e) {  // no memory: nothing else is thrown
+        groups.fail(0, {{ErrorCode::device_failed, Stage::device, e.what()}});
     }
-    const std::lock_guard lock(mutex_);
-    add(total_, counts);
 }
 
 }  // namespace
@@ -158,27 +65,53 @@ Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memo
     if (!launch) {
         return fail(launch);
     }
-    Run run(**launch, memory, config);
-    const unsigned wanted = config.threads != 0 ? config.threads : cores_of_this_process();
-    const auto threads = static_cast<unsigned>(std::min<std::uint64_t>(wanted, (*launch)->num_groups()));
+    Groups groups((*launch)->num_groups(), config.order, config.stop);
+    std::optional<LateMemory> late;
+    if (config.scopes == Scopes::late) {
+        late.emplace();
+    }
+    const bool alone = late || config.order.kind != RunOrder::any;
+    const std::uint64_t wanted = alone ? 1 : config.threads != 0 ? config.threads : cores_of_this_process();
+    const std::uint64_t threads = std::min(wanted, (*launch)->num_groups());
+    struct Worker {
+        Schedule schedule;
+        device::ExecutionCounts counts;
+    };
+    std::deque<Worker> workers;
     std::vector<std::thread> helpers;
+    const auto add_worker = [&]() -> Worker& {
+        const std::uint64_t most = std::max<std::uint64_t>((*launch)->max_in_flight() / threads, 1);
+        return workers.emplace_back(
+            Worker{{**launch, memory, config, groups, late ? &*late : nullptr, most}, {}});
+    };
     helpers.reserve(threads);
     try {
-        for (unsigned n = 1; n < threads; ++n) {
-            helpers.emplace_back([&run] { run.work(); });
+        for (std::uint64_t n = 1; n < threads; ++n) {
+            Worker& worker = add_worker();
+            helpers.emplace_back([&] { work(worker.schedule, groups, worker.counts); });
         }
     } catch (const std::system_error&) {
         // No more threads are to be had: those that started do all the work.
     }
-    run.work();
+    Worker& own = add_worker();
+    work(own.schedule, groups, own.counts);
     for (std::thread& helper : helpers) {
         helper.join();
     }
-    auto result = run.result();
-    if (!result && bad_address != nullptr) {
-        *bad_address = result.error().bad_address;
+    if (late) {
+        late->finish();
     }
-    return result;
+    if (const auto& error = groups.error()) {
+        if (bad_address != nullptr) {
+            *bad_address = error->bad_address;
+        }
+        return tl::unexpected<Error>(*error);
+    }
+    device::ExecutionCounts total;
+    for (const Worker& worker : workers) {
+        add(total, worker.counts);
+    }
+    return total;
 }
 
 }  // namespace kiln::sim

@@ -19,6 +19,7 @@
 #include "base/error.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/sim/numeric/matrix.hpp"
+#include "runtime/sim/order.hpp"
 
 namespace kiln::sim {
 
@@ -90,6 +91,9 @@ struct Dispatch {
 
 struct MachineConfig {
     unsigned threads = 0;  // host threads that share the work-groups; 0 means one per core of this process
+    // What the hardware leaves open about time. Other than {any, early}: on one host thread.
+    RunOrder order = {};
+    Scopes scopes = Scopes::early;
     // What the hardware leaves open about matrix sums; what a kernel computes must hold under both.
     numeric::Order matrix_order = numeric::Order::ascending;
     // Ends the run, as a failure, soon after it becomes true; null means never.
@@ -98,10 +102,13 @@ struct MachineConfig {
 
 void add(device::ExecutionCounts& total, const device::ExecutionCounts& part);
 
-// Runs the whole grid and returns when it is done. Errors are device_failed; the message names the kernel,
-// the instruction with its offset, the work-group, wave and lane, and the rule that was broken: an unknown
-// instruction, an access outside every allocation or misaligned, a register or LDS byte read that nothing
-// wrote. A dispatch that does not fit is launch_failed.
+// Runs the whole grid and returns when it is done. As many work-groups as the machine holds (256 compute
+// units; registers, waves and LDS bound a unit) come to be in flight together where work-groups wait for each
+// other, in the order in which they start. So a wait for any of them ends; a kernel whose work-groups in
+// flight wait for one that has no room never does, here as on a GPU. Errors are device_failed; the message
+// names the kernel, the instruction with its offset, the work-group, wave and lane, and the rule that was
+// broken: an unknown instruction, an access outside every allocation or misaligned, a register or LDS byte
+// read that nothing wrote. A dispatch that does not fit is launch_failed.
 //
 // `bad_address`, where it is given, becomes whether the error is an access outside every allocation.
 [[nodiscard]] Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memory,

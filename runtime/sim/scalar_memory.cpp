@@ -3,6 +3,7 @@
 
 #include "runtime/sim/access.hpp"
 #include "runtime/sim/fault.hpp"
+#include "runtime/sim/late_memory.hpp"
 #include "runtime/sim/scalar.hpp"
 #include "runtime/sim/table.hpp"
 
@@ -30,6 +31,13 @@ void check(Wave& w, u64 address, unsigned bytes) {
     }
 }
 
+void read(const Wave& w, u64 address, unsigned bytes, void* to) {
+    if (w.group->late != nullptr) [[unlikely]] {
+        return w.group->late->scalar_load(w, address, bytes, to);
+    }
+    std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
+}
+
 void finish(Wave& w, const Instruction& i, unsigned bytes) {
     for (unsigned n = 0; n < bytes / 4; ++n) {
         w.sgprs_defined[i.dst.index + n] = ~0u;
@@ -41,7 +49,7 @@ void load(Wave& w, const Instruction& i) {
     const unsigned bytes = i.opcode->parameter;
     const u64 address = require_scalar(w, i, i.src[0], "the address") + scalar_offset(w, i);
     check(w, address, bytes);
-    std::memcpy(w.sgprs + i.dst.index, reinterpret_cast<const void*>(address), bytes);
+    read(w, address, bytes, w.sgprs + i.dst.index);
     finish(w, i, bytes);
 }
 
@@ -62,7 +70,7 @@ void buffer_load(Wave& w, const Instruction& i) {
         u32 value = 0;
         if (offset + 4 * n + 4 <= limit) {
             check(w, base + offset + 4 * n, 4);
-            std::memcpy(&value, reinterpret_cast<const void*>(base + offset + 4 * n), 4);
+            read(w, base + offset + 4 * n, 4, &value);
         }
         w.sgprs[i.dst.index + n] = value;
     }
@@ -78,6 +86,13 @@ void clock(Wave& w, const Instruction& i) {
     write_scalar(w, i, i.dst, ticks);
 }
 
+void invalidate(Wave& w, const Instruction&) {
+    if (w.group->late != nullptr) {
+        w.group->late->acquire_scalar(w);
+    }
+}
+
+// Nothing writes through the scalar cache.
 void nothing(Wave&, const Instruction&) {}
 
 constexpr Opcode op(std::string_view name, std::string_view form, Handler handler, std::uint32_t bytes) {
@@ -97,7 +112,7 @@ constexpr Opcode kOpcodes[] = {
     op("s_buffer_load_dwordx16", "!smem", buffer_load, 64),
     op("s_memtime", "d:", clock, 0),
     op("s_memrealtime", "d:", clock, 0),
-    op("s_dcache_inv", ":", nothing, 0),
+    op("s_dcache_inv", ":", invalidate, 0),
     op("s_dcache_wb", ":", nothing, 0),
 };
 

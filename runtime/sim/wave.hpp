@@ -14,6 +14,7 @@
 namespace kiln::sim {
 
 struct Code;  // program.hpp
+class LateMemory;
 struct WorkGroup;
 
 #define KILN_INLINE [[gnu::always_inline]] inline
@@ -57,6 +58,7 @@ struct alignas(64) Wave {
     static constexpr int kCachedRanges = 8;
     Memory::Range ranges[kCachedRanges];
     int next_range;
+    std::uint64_t last_poll;  // the address at which the wave last looked at the device's memory
 
     std::uint64_t executed[kNumCategories];
     std::uint64_t global_read, global_written, scalar_read, lds_read, lds_written;
@@ -100,6 +102,12 @@ struct WorkGroup {
     const Memory* memory = nullptr;
     unsigned xcc = 0;  // the die it runs on
     numeric::Order matrix_order = numeric::Order::ascending;
+    // How often a wave looked at the same place of the device's memory again, as one does that waits for
+    // another work-group; see schedule.hpp.
+    std::uint64_t polls = 0;
+    // Null: every store is visible at once. The rest is late_memory.cpp's.
+    LateMemory* late = nullptr;
+    std::uint64_t acquired = 0, scalar_acquired = 0;
 };
 
 }  // namespace kiln::sim

@@ -126,9 +126,11 @@ Result<WaveState> run_wave(std::string_view instructions, const WaveState& befor
         w.scc = *before.scc;
         w.scc_defined = true;
     }
-    if (auto done = run_group({&w, 1}, "run_wave"); !done) {
-        return tl::unexpected<Error>(std::move(done.error()));
-    }
+    do {
+        if (auto done = run_wave_turn(w, ~0u, "run_wave"); !done) {
+            return tl::unexpected<Error>(std::move(done.error()));
+        }
+    } while (settle_group({&w, 1}) != GroupState::ended);
     return collect(w, group);
 }
 

@@ -5,7 +5,6 @@
 
 #include "runtime/sim/hip/entry.hpp"
 #include "runtime/sim/hip/module.hpp"
-#include "runtime/sim/hip/occupancy.hpp"
 
 using namespace kiln::sim::hip;
 

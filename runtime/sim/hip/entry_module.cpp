@@ -3,7 +3,7 @@
 #include "runtime/sim/hip/entry.hpp"
 #include "runtime/sim/hip/image.hpp"
 #include "runtime/sim/hip/module.hpp"
-#include "runtime/sim/hip/occupancy.hpp"
+#include "runtime/sim/occupancy.hpp"
 
 using namespace kiln::sim::hip;
 
@@ -182,8 +182,11 @@ KILN_EXPORT hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* b
         if (blocks == nullptr || block_threads <= 0) {
             return hipErrorInvalidValue;
         }
-        *blocks = static_cast<int>(
-            blocks_per_unit(function.info, static_cast<std::uint32_t>(block_threads), dynamic_bytes));
+        const auto threads = static_cast<std::uint32_t>(block_threads);
+        const auto& info = function.info;
+        *blocks = threads > info.max_threads ? 0
+                                             : static_cast<int>(kiln::sim::groups_per_unit(
+                                                   info.vgprs, threads, info.lds_bytes + dynamic_bytes));
         return hipSuccess;
     });
 }
