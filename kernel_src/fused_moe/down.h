@@ -31,11 +31,22 @@ static_assert(kRowTiles >= 1 && kRowTiles <= 8 && kHidden / kFragmentRows % kRow
               "row_tiles divides the tiles of hidden");
 static_assert(kDownWaves >= 1 && kDownWaves <= 16);
 
-// One expert's tokens times its rows: the products of token r of tile t go to products[first + 16 * t + r].
+// Lives in LDS: a row for each (expert, token), and one of zeros.
+struct Products {
+    f32 of[kPairs + 1][kProductRow] __attribute__((aligned(16)));
+};
+inline constexpr u32 kZeroRow = kPairs;
+
+// A pair's row of products, and its weight. Pairs that contribute nothing have the row of zeros.
+struct Term {
+    u32 row;
+    f32 weight;
+};
+
+// One expert's tokens times its rows: the products of the n-th of its tokens become row first + n.
 template <int kTiles>
 KILN_DEVICE void down_products(u32 expert, u32 first, u32 tokens, u32 first_tile, const u8* w2,
-                               const void* w2_scale, const Buffer& h, u32 lane,
-                               f32 (*products)[kProductRow]) {
+                               const void* w2_scale, const Buffer& h, u32 lane, Products& products) {
     constexpr u32 kScaleExpertBytes = kHidden * kW2Groups;
     const Buffer weights(w2 + static_cast<u64>(expert) * kW2ExpertBytes, kW2ExpertBytes);
     const Buffer scales(static_cast<const u8*>(w2_scale) + static_cast<u64>(expert) * kScaleExpertBytes,
@@ -99,9 +110,28 @@ KILN_DEVICE void down_products(u32 expert, u32 first, u32 tokens, u32 first_tile
 #pragma unroll
             for (int row_tile = 0; row_tile < kRowTiles; ++row_tile) {
                 const u32 row = row_tile * kFragmentRows + AccumulatorFragment::row(lane, 0);
-                *reinterpret_cast<f32x4*>(&products[first + token][row]) = sums[tile * kRowTiles + row_tile];
+                *reinterpret_cast<f32x4*>(&products.of[first + token][row]) =
+                    sums[tile * kRowTiles + row_tile];
             }
         }
+    }
+}
+
+// Each token's sum over its slots, in their order, to `out`. A thread adds up four columns of a token.
+template <u32 kThreads>
+KILN_DEVICE void add_up_slots(const Term (&terms)[kPairs], const Products& products, u32 tokens,
+                              bf16_bits* out, u32 thread) {
+    constexpr u32 kQuads = kRowsOut / 4;
+    for (u32 unit = thread; unit < tokens * kQuads; unit += kThreads) {
+        const u32 token = unit / kQuads;
+        const u32 column = unit % kQuads * 4;
+        f32x4 sum = {};
+#pragma unroll
+        for (int slot = 0; slot < kSlots; ++slot) {
+            const Term term = terms[token * kSlots + slot];
+            sum += *reinterpret_cast<const f32x4*>(&products.of[term.row][column]) * term.weight;
+        }
+        *reinterpret_cast<u32x2*>(out + static_cast<u64>(token) * kHidden + column) = packed(sum);
     }
 }
 

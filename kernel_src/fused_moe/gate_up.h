@@ -146,6 +146,12 @@ KILN_DEVICE u32 scale_offset(u32 row, u32 lane) {
            PreshuffledScales::group_offset(lane_quarter(lane));
 }
 
+// Where a lane's part of the row of x of a token begins: the number-th of `tokens`.
+KILN_DEVICE u32 x_offset(u32 token, u32 number, u32 tokens, u32 ldx, u32 lane) {
+    return number < tokens ? (token * ldx + Weights::lane_k(lane)) * static_cast<u32>(sizeof(bf16_bits))
+                           : Buffer::kNowhere;
+}
+
 // The operands of one expert. x_offset is the caller's.
 template <int kTiles>
 KILN_DEVICE GateUpSources<kTiles> sources_of_expert(u32 expert, u32 first_column, const u8* w13,

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "constants.h"
+#include "device/gfx950/convert.h"
 #include "device/gfx950/expert_table.h"
 #include "device/gfx950/fragment.h"
 #include "device/gfx950/narrow_weights.h"
+#include "device/gfx950/vectors.h"
 #include "device/layout.h"
 #include "device/macros.h"
 #include "device/types.h"
@@ -31,6 +33,11 @@ static_assert(kIntermediate % (kFp8 ? 128 : 64) == 0,
               "intermediate consists of whole blocks, or halves in mxfp4");
 static_assert(kExperts >= 1 && kExperts <= 1024 && kSlots >= 1 && kSlots <= 16);
 static_assert(kMaxM >= 1 && kMaxM <= 64 && kPairs <= 704, "small M");
+
+// Four of a row, as they are stored.
+KILN_DEVICE u32x2 packed(f32x4 values) {
+    return {pack_bf16(values.x, values.y), pack_bf16(values.z, values.w)};
+}
 
 // -1 is padding. Any other id that is no expert's is left out as well, and reported.
 KILN_DEVICE void flag_if_illegal(i32 id, u32* flag) {

@@ -11,91 +11,39 @@
 // lane ends with four consecutive columns of one token.
 
 #include "constants.h"
-#include "device/gfx950/convert.h"
 #include "device/gfx950/cross_lane.h"
 #include "device/gfx950/expert_table.h"
 #include "device/gfx950/fragment.h"
 #include "device/gfx950/memory.h"
 #include "device/gfx950/vectors.h"
 #include "device/types.h"
+#include "fused_moe/arguments.h"
+#include "fused_moe/columns.h"
 #include "fused_moe/down.h"
 #include "fused_moe/gate_up.h"
 #include "fused_moe/problem.h"
 
 extern "C" __global__ __launch_bounds__(64 * kiln::constants::kGateUpWaves)
-    __attribute__((amdgpu_waves_per_eu(2))) void KILN_KERNEL_NAME_GATE_UP(
-        const kiln::device::bf16_bits* __restrict__ x, const kiln::device::u8* __restrict__ w13,
-        const void* __restrict__ w13_scale, [[maybe_unused]] const kiln::device::u8* __restrict__ w2,
-        [[maybe_unused]] const void* __restrict__ w2_scale, const int* __restrict__ ids,
-        [[maybe_unused]] const float* __restrict__ weights,
-        [[maybe_unused]] kiln::device::bf16_bits* __restrict__ out, unsigned* __restrict__ flag,
-        kiln::device::bf16_bits* __restrict__ h, int m, int ldx) {
+    __attribute__((amdgpu_waves_per_eu(2))) void KILN_KERNEL_NAME_GATE_UP(KILN_FUSED_MOE_PARAMETERS) {
     using namespace kiln::fused_moe;
+    const Arguments arguments = KILN_FUSED_MOE_ARGUMENTS;
     const u32 lane = threadIdx.x % kWaveLanes;
     const u32 wave = kGateUpWaves == 1 ? 0 : uniform(threadIdx.x / kWaveLanes);
-    const Buffer rows(x, ((static_cast<u32>(m) - 1) * static_cast<u32>(ldx) + kHidden) * sizeof(bf16_bits));
-    const u32 lane_k = Weights::lane_k(lane) * sizeof(bf16_bits);
     __shared__ GateUpPartials partials;
 
     if constexpr (kMaxM == 1) {
         if (blockIdx.x == 0 && threadIdx.x < kSlots) {
             flag_if_illegal(ids[threadIdx.x], flag);
         }
-        const u32 x_offset = Bf16Fragment::row(lane) == 0 ? lane_k : Buffer::kNowhere;
         if constexpr (kAcrossExperts) {
-            constexpr u32 kScaleExpertBytes = kGateUpRows * kW13Groups;
-            const u32 first = blockIdx.x * kColumns;
-            const u32 column = WeightRow::column(lane);
-            const u32 flat = first + column;
-            const bool inside = column < kColumns && flat < kSlots * kIntermediate;
-            // At most two slots: their ids come by scalar loads.
-            const u32 last = first + kColumns - 1;
-            const u32 first_slot = first / kIntermediate;
-            const u32 last_slot = last < kSlots * kIntermediate ? last / kIntermediate : kSlots - 1;
-            const u32 first_expert = uniform(static_cast<u32>(ids[first_slot]));
-            const u32 last_expert = uniform(static_cast<u32>(ids[last_slot]));
-            const u32 expert = flat / kIntermediate == first_slot ? first_expert : last_expert;
-            const bool served = inside && is_expert<kExperts>(expert);
-            const u32 row = WeightRow::of_first_fragment(lane, flat % kIntermediate);
-            GateUpSources<1> from = {
-                Buffer(w13, kExperts * kW13ExpertBytes),
-                Buffer(w13_scale, kExperts * kScaleExpertBytes),
-                {},
-                rows,
-                served ? expert * kW13ExpertBytes + weight_offset(row, lane) : Buffer::kNowhere,
-                served ? expert * kScaleExpertBytes + scale_offset(row, lane) : Buffer::kNowhere,
-                {x_offset},
-                wave};
-            gate_up(from, lane, partials, [&](u32, f32x4 columns) {
-                if (AccumulatorFragment::column(lane) == 0 && (kFragments == 2 || lane < kWaveLanes / 2)) {
-#pragma unroll
-                    for (int i = 0; i < AccumulatorFragment::kRegisters; ++i) {
-                        const u32 at = AccumulatorFragment::row(lane, i);
-                        if (at < kColumns && first + at < kSlots * kIntermediate) {
-                            h[first + at] = static_cast<bf16_bits>(pack_bf16(columns[i], 0));
-                        }
-                    }
-                }
-            });
+            gate_up_across_experts(arguments, lane, wave, partials);
         } else {
             const u32 slot = blockIdx.x / kColumnGroups;
-            const u32 first_column = blockIdx.x % kColumnGroups * kColumns;
-            const i32 expert = ids[slot];
-            if (!is_expert<kExperts>(expert)) {
-                return;
+            if (const i32 expert = ids[slot]; is_expert<kExperts>(expert)) {
+                gate_up_of_expert<1>(
+                    arguments, static_cast<u32>(expert), blockIdx.x % kColumnGroups * kColumns, slot, 1,
+                    [](u32) { return 0; }, lane, wave, partials);
             }
-            GateUpSources<1> from =
-                sources_of_expert<1>(expert, first_column, w13, w13_scale, rows, lane, wave);
-            from.x_offset[0] = x_offset;
-            const Buffer result(h, kSlots * kIntermediate * sizeof(bf16_bits));
-            gate_up(from, lane, partials, [&](u32, f32x4 columns) {
-                const u32 column = AccumulatorFragment::row(lane, 0);
-                const bool own =
-                    AccumulatorFragment::column(lane) == 0 && (kFragments == 2 || lane < kWaveLanes / 2);
-                result.store_8({pack_bf16(columns.x, columns.y), pack_bf16(columns.z, columns.w)},
-                               own ? column * sizeof(bf16_bits) : Buffer::kNowhere,
-                               (slot * kIntermediate + first_column) * sizeof(bf16_bits));
-            });
         }
     } else {
         using Table = ExpertTable<kExperts, kSlots, kMaxM, 64 * kGateUpWaves>;
@@ -136,59 +84,28 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kGateUpWaves)
         const u32 first_row = uniform(group.first_row);
         const u32 tokens = count_lanes(mask);
         const u32 members = number_of_bit(mask, lane);
-        const u32 first_column = blockIdx.x % kColumnGroups * kColumns;
-        const Buffer result(h, kPairs * kIntermediate * sizeof(bf16_bits));
         with_tiles(tokens, [&](auto tiles) {
-            constexpr int kTiles = decltype(tiles)::value;
-            GateUpSources<kTiles> from =
-                sources_of_expert<kTiles>(expert, first_column, w13, w13_scale, rows, lane, wave);
-#pragma unroll
-            for (int tile = 0; tile < kTiles; ++tile) {
-                const u32 number = tile * kFragmentRows + Bf16Fragment::row(lane);
-                const u32 token = from_lane(members, number);
-                from.x_offset[tile] = number < tokens
-                                          ? token * static_cast<u32>(ldx) * sizeof(bf16_bits) + lane_k
-                                          : Buffer::kNowhere;
-            }
-            gate_up(from, lane, partials, [&](u32 tile, f32x4 columns) {
-                const u32 number = tile * kFragmentRows + AccumulatorFragment::column(lane);
-                const bool own = number < tokens && (kFragments == 2 || lane < kWaveLanes / 2);
-                result.store_8(
-                    {pack_bf16(columns.x, columns.y), pack_bf16(columns.z, columns.w)},
-                    own ? ((first_row + number) * kIntermediate + AccumulatorFragment::row(lane, 0)) *
-                              sizeof(bf16_bits)
-                        : Buffer::kNowhere,
-                    first_column * sizeof(bf16_bits));
-            });
+            gate_up_of_expert<decltype(tiles)::value>(
+                arguments, expert, blockIdx.x % kColumnGroups * kColumns, first_row, tokens,
+                [&](u32 number) { return from_lane(members, number); }, lane, wave, partials);
         });
     }
 }
 
 extern "C" __global__ __launch_bounds__(64 * kiln::constants::kDownWaves)
-    __attribute__((amdgpu_waves_per_eu(2))) void KILN_KERNEL_NAME_DOWN(
-        [[maybe_unused]] const kiln::device::bf16_bits* __restrict__ x,
-        [[maybe_unused]] const kiln::device::u8* __restrict__ w13,
-        [[maybe_unused]] const void* __restrict__ w13_scale, const kiln::device::u8* __restrict__ w2,
-        const void* __restrict__ w2_scale, const int* __restrict__ ids, const float* __restrict__ weights,
-        kiln::device::bf16_bits* __restrict__ out, [[maybe_unused]] unsigned* __restrict__ flag,
-        const kiln::device::bf16_bits* __restrict__ h, int m, [[maybe_unused]] int ldx) {
+    __attribute__((amdgpu_waves_per_eu(2))) void KILN_KERNEL_NAME_DOWN(KILN_FUSED_MOE_PARAMETERS) {
     using namespace kiln::fused_moe;
+    const Arguments arguments = KILN_FUSED_MOE_ARGUMENTS;
     constexpr u32 kThreads = 64 * kDownWaves;
     const u32 lane = threadIdx.x % kWaveLanes;
     const u32 wave = kDownWaves == 1 ? 0 : uniform(threadIdx.x / kWaveLanes);
     const u32 first_tile = blockIdx.x * kRowTiles;
     const Buffer rows(h, kPairs * kIntermediate * sizeof(bf16_bits));
 
-    // A pair's row of products, and its weight. Pairs that contribute nothing have a row of zeros.
-    struct Term {
-        u32 row;
-        f32 weight;
-    };
     __shared__ Term terms[kPairs];
-    __shared__ f32 products[kPairs + 1][kProductRow] __attribute__((aligned(16)));
-    constexpr u32 kZeroRow = kPairs;
+    __shared__ Products products;
     for (u32 i = threadIdx.x; i < kRowsOut; i += kThreads) {
-        products[kZeroRow][i] = 0;
+        products.of[kZeroRow][i] = 0;
     }
 
     if constexpr (kMaxM == 1) {
@@ -199,7 +116,8 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kDownWaves)
         for (u32 slot = wave; slot < kSlots; slot += kDownWaves) {
             const i32 expert = ids[slot];
             if (is_expert<kExperts>(expert)) {
-                down_products<1>(expert, slot, 1, first_tile, w2, w2_scale, rows, lane, products);
+                down_products<1>(expert, slot, 1, first_tile, arguments.w2, arguments.w2_scale, rows, lane,
+                                 products);
             }
         }
     } else {
@@ -245,26 +163,12 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kDownWaves)
             const u32 first_row = uniform(groups[number].first_row);
             const u32 tokens = uniform(groups[number].tokens);
             with_tiles(tokens, [&](auto tiles) {
-                down_products<decltype(tiles)::value>(expert, first_row, tokens, first_tile, w2, w2_scale,
-                                                      rows, lane, products);
+                down_products<decltype(tiles)::value>(expert, first_row, tokens, first_tile, arguments.w2,
+                                                      arguments.w2_scale, rows, lane, products);
             });
         }
     }
     __syncthreads();
 
-    // A thread adds up four columns of a token.
-    constexpr u32 kQuads = kRowsOut / 4;
-    for (u32 unit = threadIdx.x; unit < static_cast<u32>(m) * kQuads; unit += kThreads) {
-        const u32 token = unit / kQuads;
-        const u32 column = unit % kQuads * 4;
-        f32x4 sum = {};
-#pragma unroll
-        for (int slot = 0; slot < kSlots; ++slot) {
-            const Term term = terms[token * kSlots + slot];
-            sum += *reinterpret_cast<const f32x4*>(&products[term.row][column]) * term.weight;
-        }
-        const u32x2 packed = {pack_bf16(sum.x, sum.y), pack_bf16(sum.z, sum.w)};
-        *reinterpret_cast<u32x2*>(out + static_cast<u64>(token) * kHidden + first_tile * kFragmentRows +
-                                  column) = packed;
-    }
+    add_up_slots<kThreads>(terms, products, m, out + first_tile * kFragmentRows, threadIdx.x);
 }
