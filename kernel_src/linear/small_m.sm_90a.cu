@@ -107,7 +107,8 @@ struct SharedMemory {
     }
 };
 
-// Asks for weights, a step at a time, lanes taking a tile each.
+// Asks for weights, a step at a time. Lanes take a tile each, from the wait for room to the announcement of
+// its bytes; that one of them announces all would do too, but racecheck does not follow it (tests/gpu).
 class WeightCopier {
   public:
     KILN_DEVICE WeightCopier(const SharedMemory& shared, const u8* weights, u32 tiles, u32 lane)
@@ -118,10 +119,8 @@ class WeightCopier {
 
     KILN_DEVICE void copy(u32 step) const {
         const u32 stage = step % kStages;
-        if (lane_ == 0) {
-            shared_.full(stage).arrive_and_expect(tiles_ * kStageTileBytes);
-        }
         if (lane_ < tiles_) {
+            shared_.full(stage).arrive_and_expect(kStageTileBytes);
             copy_bulk(shared_.weights(stage, lane_), source_ + step * kStageTileBytes, kStageTileBytes,
                       shared_.full(stage), policy_);
         }
@@ -327,9 +326,9 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
 
     if (warp == kWorkers) {
         for (u32 stage = lane; stage < kStages; stage += kWarpLanes) {
-            shared.full(stage).initialise(1);
+            shared.full(stage).initialise(tiles);
             if constexpr (kStages < kSteps) {
-                shared.empty(stage).initialise(kWarpsN * kStageBlocks);
+                shared.empty(stage).initialise(kWarpsN * kStageBlocks * kWarpLanes);
             }
         }
         if (kSplitK > 1 && lane == 0) {
@@ -337,12 +336,12 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
         }
         make_barriers_visible();
         __syncwarp();
+        arrive_at_block<1, kThreads>();  // not after the copies: asking for one takes some 60 cycles
         const WeightCopier copier(shared, weights, tiles, lane);
 #pragma unroll
         for (u32 step = 0; step < kEarlySteps; ++step) {
             copier.copy(step);
         }
-        arrive_at_block<1, kThreads>();
         if constexpr (kSplitK > 1) {
             if (lane == 0) {
                 const i32 halves_left = kHalves - static_cast<i32>(rank) * kOwnHalves;
@@ -364,6 +363,7 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
             }
             copier.copy(step);
         }
+        __syncwarp();  // lanes without a tile may be ahead, and the block's barrier is for whole warps
     } else {
         if constexpr (kSplitK > 1) {
             cluster_arrive();
@@ -394,10 +394,7 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
             shared.full(step % kStages).wait(step / kStages % 2);
             multiply(sums, shared, block, warp_tile, tiles, lane, token_scales, weight_scales);
             if constexpr (kStages < kSteps) {
-                __syncwarp();
-                if (lane == 0) {
-                    shared.empty(step % kStages).arrive();
-                }
+                shared.empty(step % kStages).arrive();  // every lane for itself, as the copier
             }
         }
         // Where weights were, once every warp is done with them.
