@@ -204,40 +204,183 @@ std::string format_problem(const Operator& op, const Problem& problem) {
     return fmt::format("{}", fmt::join(words, " "));
 }
 
-std::vector<tables::RowFault> check_row(tables::Row& row) {
-    std::vector<tables::RowFault> faults;
-    const Operator* op = find_operator(row.operator_name);
-    if (op == nullptr) {
-        std::vector<std::string_view> names;
-        std::transform(all_operators().begin(), all_operators().end(), std::back_inserter(names),
-                       [](const Operator* known) { return known->name(); });
-        return {{"/operator", fmt::format("one of {}", fmt::join(names, ", ")), row.operator_name}};
-    }
-    for (const Complaint& complaint : fill_in(*op, row.problem)) {
+namespace {
+
+using tables::Row;
+using tables::RowFault;
+
+std::string operator_names() {
+    std::vector<std::string_view> names;
+    std::transform(all_operators().begin(), all_operators().end(), std::back_inserter(names),
+                   [](const Operator* known) { return known->name(); });
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+constexpr std::string_view kSlots = "slots";
+
+// 0 where the operator's tokens have none.
+std::int64_t slots_of(const Problem& problem) {
+    const auto slots = problem.find(kSlots);
+    return slots != problem.end() ? std::get<std::int64_t>(slots->second) : 0;
+}
+
+// Defaults for what is neither settled nor open, and what is wrong with either.
+std::vector<RowFault> complete_row(const Operator& op, Row& row) {
+    std::vector<RowFault> faults;
+    const auto complain = [&faults](const Complaint& complaint) {
         faults.push_back({"/problem/" + complaint.field, complaint.expected, complaint.found});
+    };
+    for (const auto& [name, range] : row.open) {
+        const Field* field = find_field(op, name);
+        if (field == nullptr) {
+            complain({name, fmt::format("a field of {} ({})", op.name(), field_names(op)), name});
+        } else if (field->is_word() && !range.is_any()) {
+            complain({name, "a word, or \"*\" for any", to_text(range)});
+        } else if (range.min && range.max && *range.min > *range.max) {
+            complain({name, "ends that have a number between them", to_text(range)});
+        }
     }
-    if (!faults.empty()) {
-        return faults;
+    for (const Complaint& complaint : fill_in(op, row.problem)) {
+        if (!row.open.contains(complaint.field)) {
+            complain(complaint);
+        }
     }
-    if (const auto judged = op->judge(row.problem); !judged) {
+    for (const auto& [name, range] : row.open) {
+        row.problem.erase(name);
+    }
+    return faults;
+}
+
+// A problem that a general row lists: what it leaves out is the row's, then the operator's.
+std::vector<RowFault> complete_listed(const Operator& op, const Row& row, Problem& problem) {
+    std::vector<RowFault> faults;
+    for (const auto& [name, value] : row.problem) {
+        problem.emplace(name, value);
+    }
+    for (const Complaint& complaint : fill_in(op, problem)) {
+        faults.push_back({"/" + complaint.field, complaint.expected, complaint.found});
+    }
+    if (faults.empty() && !row.admits(problem)) {
+        faults.push_back({"",
+                          fmt::format("a problem that the row admits: {} {}", tables::to_text(row.problem),
+                                      tables::to_text(row.open)),
+                          format_problem(op, problem)});
+    }
+    return faults;
+}
+
+std::vector<RowFault> check_templates(const Operator& op, const Row& row) {
+    std::vector<RowFault> faults;
+    for (std::size_t i = 0; i < row.buckets.size(); ++i) {
+        const std::string& id = row.buckets[i].template_id;
+        if (op.find_template(id, row.target.processor) == nullptr) {
+            faults.push_back({fmt::format("/buckets/{}/template", i),
+                              fmt::format("a template of {} for {}", op.name(), row.target.processor), id});
+        }
+    }
+    return faults;
+}
+
+// Of a problem that the operator knows: its guards, then whether the constants of the buckets that have a
+// template tile it. Pointers of faults start at the row; buckets are numbered as the row lists them.
+std::vector<RowFault> check_at(const Operator& op, const Row& row, const Problem& problem) {
+    if (const auto judged = op.judge(problem); !judged) {
         return {
-            {"/problem", fmt::format("a problem that {} serves", op->name()), judged.error().error.message}};
+            {"/problem", fmt::format("a problem that {} serves", op.name()), judged.error().error.message}};
+    }
+    std::vector<RowFault> faults;
+    const Row exact = row.at(problem, slots_of(problem));
+    if (exact.buckets.empty()) {
+        faults.push_back({"/buckets", "one that holds M = 1", "none"});
     }
     for (std::size_t i = 0; i < row.buckets.size(); ++i) {
-        const std::string bucket = fmt::format("/buckets/{}", i);
-        const std::string& id = row.buckets[i].template_id;
-        const Template* source = op->find_template(id, row.target.processor);
-        if (source == nullptr) {
-            faults.push_back({bucket + "/template",
-                              fmt::format("a template of {} for {}", op->name(), row.target.processor), id});
-            continue;
+        const Template* source = op.find_template(row.buckets[i].template_id, row.target.processor);
+        const auto bucket = std::ranges::find_if(exact.buckets, [&](const Bucket& candidate) {
+            return candidate.template_id == row.buckets[i].template_id &&
+                   candidate.max_pairs == row.buckets[i].max_pairs &&
+                   (candidate.max_pairs || candidate.max_m == row.buckets[i].max_m);
+        });
+        if (source == nullptr || bucket == exact.buckets.end()) {
+            continue;  // another fault, or no M is left for it
         }
-        for (tables::RowFault& fault : source->check(row.problem, row.buckets[i])) {
-            fault.pointer = bucket + fault.pointer;
+        for (RowFault& fault : source->check(problem, *bucket)) {
+            fault.pointer = fmt::format("/buckets/{}{}", i, fault.pointer);
             faults.push_back(std::move(fault));
         }
     }
     return faults;
+}
+
+std::vector<RowFault> check_listed(const Operator& op, Row& row) {
+    std::vector<RowFault> faults;
+    if (!row.is_general() && !row.problems.empty()) {
+        faults.push_back({"/problems", "open fields, of which the problems are examples", "none"});
+        return faults;
+    }
+    for (std::size_t i = 0; i < row.problems.size(); ++i) {
+        const std::string pointer = fmt::format("/problems/{}", i);
+        std::vector<RowFault> found = complete_listed(op, row, row.problems[i]);
+        for (RowFault& fault : found) {
+            fault.pointer = pointer + fault.pointer;
+        }
+        if (found.empty()) {
+            found = check_at(op, row, row.problems[i]);
+            for (RowFault& fault : found) {
+                fault.expected += fmt::format(", for {}", format_problem(op, row.problems[i]));
+                fault.pointer = fault.pointer == "/problem" ? pointer : fault.pointer;
+            }
+        }
+        faults.insert(faults.end(), std::make_move_iterator(found.begin()),
+                      std::make_move_iterator(found.end()));
+    }
+    return faults;
+}
+
+}  // namespace
+
+std::vector<tables::RowFault> check_row(tables::Row& row) {
+    const Operator* op = find_operator(row.operator_name);
+    if (op == nullptr) {
+        return {{"/operator", fmt::format("one of {}", operator_names()), row.operator_name}};
+    }
+    std::vector<RowFault> faults = complete_row(*op, row);
+    for (std::size_t i = 0; i < row.buckets.size() && faults.empty(); ++i) {
+        if (row.buckets[i].max_pairs && find_field(*op, kSlots) == nullptr) {
+            return {{fmt::format("/buckets/{}/max_pairs", i),
+                     fmt::format("max_m: a token of {} has no slots", op->name()), "max_pairs"}};
+        }
+    }
+    if (!faults.empty()) {
+        return faults;
+    }
+    faults = row.is_general() ? check_listed(*op, row) : check_at(*op, row, row.problem);
+    if (std::ranges::none_of(faults, [](const RowFault& fault) { return fault.pointer == "/problem"; })) {
+        std::ranges::move(check_templates(*op, row), std::back_inserter(faults));
+    }
+    if (!row.is_general()) {
+        std::ranges::move(check_listed(*op, row), std::back_inserter(faults));
+        if (faults.empty()) {
+            row = row.at(Problem(row.problem), slots_of(row.problem));
+        }
+    }
+    return faults;
+}
+
+Result<tables::Row> row_at(const tables::Row& row, const Problem& problem) {
+    if (!row.is_general()) {
+        return row;
+    }
+    const Operator* op = find_operator(row.operator_name);
+    if (op == nullptr) {
+        return fail(ErrorCode::bad_input, Stage::table, fmt::format("{} is no operator", row.operator_name));
+    }
+    if (const std::vector<RowFault> faults = check_at(*op, row, problem); !faults.empty()) {
+        return fail(ErrorCode::bad_input, Stage::table,
+                    fmt::format("{} admits {} {}, but {}: expected {}, found {}", row.origin.text(),
+                                op->name(), format_problem(*op, problem), faults.front().pointer,
+                                faults.front().expected, faults.front().found));
+    }
+    return row.at(problem, slots_of(problem));
 }
 
 }  // namespace kiln::operators

@@ -26,7 +26,8 @@ namespace kiln::operators {
 using tables::Bucket;
 using tables::Problem;
 
-// One field of a problem, by the name that tables, the command line and the C struct share.
+// One field of a problem, by the name that tables, the command line and the C struct share. Where it is
+// "slots", a token makes so many pairs of a token and a slot, and a table may count by those.
 struct Field {
     std::string_view name;
     std::string_view what;                       // one line for a person
@@ -133,7 +134,13 @@ class Operator {
 [[nodiscard]] std::string format_problem(const Operator& op, const Problem& problem);
 
 // The meaning of a table's row, for tables::Loader: the operator exists, its fields and values too, each
-// bucket's template is the operator's and its constants tile the problem. Fills in the problem's defaults.
+// bucket's template is the operator's and its constants tile the problem; of a general row they tile every
+// problem that it lists. Fills in the problems' defaults, and the max_m of an exact row.
 [[nodiscard]] std::vector<tables::RowFault> check_row(tables::Row& row);
+
+// What a row says for a problem that it admits: the row itself where it is exact. bad_input names what keeps
+// a general row from serving this one: constants that do not tile it, or no M. Requires a problem that
+// judge() accepts.
+[[nodiscard]] Result<tables::Row> row_at(const tables::Row& row, const Problem& problem);
 
 }  // namespace kiln::operators

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "runtime/service/budget.hpp"
 #include "runtime/service/metadata.hpp"
 
 namespace kiln::service {
@@ -111,7 +112,8 @@ Result<LoadedBucketPtr> BucketLoader::load(device::Device& device, const Artifac
         log::Level::info, "load",
         {{"kernel", specialisation.kernel_name}, {"device", ordinal}, {"source", to_text(artifact.source)}});
     return std::make_unique<const LoadedBucket>(LoadedBucket{
-        std::move(kernels), health(ordinal, specialisation), *std::move(module), artifact.source});
+        std::move(kernels), health(ordinal, specialisation), *std::move(module), artifact.source,
+        over_budget(specialisation, *code_object)});
 }
 
 Answer<LoadedBucketPtr> BucketLoader::obtain(device::Device& device, const Specialisation& specialisation) {

@@ -35,6 +35,7 @@ struct LoadedBucket {
     std::shared_ptr<Health> health;
     std::shared_ptr<device::Module> module;
     ArtifactSource source = ArtifactSource::cache;
+    std::vector<std::string> over_budget = {};  // budget.hpp; nothing that keeps it from being launched
 };
 using LoadedBucketPtr = std::unique_ptr<const LoadedBucket>;
 

@@ -30,16 +30,47 @@ Parts real_parts(const Settings& settings, Parts parts) {
     return parts;
 }
 
-std::vector<const tables::Row*> rows_of(const Snapshot& snapshot, const WarmFilter& filter) {
-    std::vector<const tables::Row*> result;
-    for (const tables::Row* row : snapshot.table->rows_in_force()) {
-        if ((filter.op != nullptr && row->operator_name != filter.op->name()) ||
-            !operators::matches(filter.problem, row->problem)) {
-            continue;
+// What a row says for a problem that it admits, with the snapshot that it belongs to.
+Result<RowPtr> row_for(const SnapshotPtr& snapshot, const tables::Row& row, const Problem& problem) {
+    if (!row.is_general()) {
+        return RowPtr(snapshot, &row);
+    }
+    Result<tables::Row> exact = operators::row_at(row, problem);
+    return exact ? Result<RowPtr>(std::make_shared<const tables::Row>(*std::move(exact))) : fail(exact);
+}
+
+// Problems that the tables name, and the one that the filter names where it leaves no field open, each with
+// the rows that serve it; of general rows those for that problem.
+std::vector<RowPtr> rows_of(const SnapshotPtr& snapshot, const WarmFilter& filter) {
+    const tables::Table& table = *snapshot->table;
+    std::vector<RowPtr> result;
+    const auto add = [&](const tables::Row& row, const Problem& problem) {
+        if (filter.target && table.find(row.operator_name, problem, *filter.target).row != &row) {
+            return;
         }
-        if (!filter.target ||
-            snapshot.table->find(row->operator_name, row->problem, *filter.target).row == row) {
-            result.push_back(row);
+        if (Result<RowPtr> exact = row_for(snapshot, row, problem)) {
+            result.push_back(*std::move(exact));
+        }
+    };
+    std::optional<Problem> asked;
+    if (filter.op != nullptr) {
+        if (Result<Problem> whole = operators::complete(*filter.op, filter.problem);
+            whole && filter.op->judge(*whole)) {
+            asked = *std::move(whole);
+        }
+    }
+    for (const auto& [row, problem] : table.named_problems()) {
+        if ((filter.op == nullptr || row->operator_name == filter.op->name()) &&
+            operators::matches(filter.problem, *problem)) {
+            add(*row, *problem);
+            if (asked == *problem) {
+                asked.reset();
+            }
+        }
+    }
+    if (asked) {
+        for (const tables::Row* row : table.rows_in_force(filter.op->name(), *asked)) {
+            add(*row, *asked);
         }
     }
     return result;
@@ -137,7 +168,11 @@ Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& o
         case tables::Lookup::Outcome::found:
             break;
     }
-    for (const tables::Bucket& bucket : lookup.row->buckets) {
+    Result<RowPtr> row = row_for(snapshot, *lookup.row, problem);
+    if (!row) {
+        return declined(KILN_DECLINE_SHAPE, Stage::table, std::move(row.error().message));
+    }
+    for (const tables::Bucket& bucket : (*row)->buckets) {
         if (switched_off(bucket.template_id)) {
             return declined(KILN_DECLINE_SWITCHED_OFF, Stage::configure,
                             fmt::format("{}: {} is switched off", label(op, problem), bucket.template_id));
@@ -149,7 +184,7 @@ Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& o
                             lookup.row->origin.text(), lookup.row->target.text(), bucket.template_id));
         }
     }
-    return RowPtr(snapshot, lookup.row);
+    return *std::move(row);
 }
 
 Result<operators::Specialisation> Service::specialise(const tables::Row& row,
@@ -183,7 +218,8 @@ Explanation Service::explain(const Operator& op, const Problem& problem, std::in
         return refuse(row.error());
     }
     explanation.row = *row;
-    explanation.shadowed = snapshot->table->shadowed(**row, target);
+    explanation.found = RowPtr(snapshot, snapshot->table->find(op.name(), problem, target).row);
+    explanation.shadowed = snapshot->table->shadowed(*explanation.found, problem, target);
     explanation.bucket = (*row)->bucket_for(m);
     if (explanation.bucket == nullptr) {
         return refuse({m < 1 ? KILN_DECLINE_M_NEGATIVE : KILN_DECLINE_M_TOO_LARGE,
@@ -209,12 +245,7 @@ Explanation Service::explain(const Operator& op, const Problem& problem, std::in
 }
 
 std::vector<RowPtr> Service::rows(const WarmFilter& filter) const {
-    const SnapshotPtr snapshot = this->snapshot();
-    std::vector<RowPtr> result;
-    for (const tables::Row* row : rows_of(*snapshot, filter)) {
-        result.emplace_back(snapshot, row);
-    }
-    return result;
+    return rows_of(snapshot(), filter);
 }
 
 std::vector<operators::Specialisation> Service::matching(const WarmFilter& filter,
@@ -222,7 +253,7 @@ std::vector<operators::Specialisation> Service::matching(const WarmFilter& filte
     const SnapshotPtr snapshot = this->snapshot();
     std::vector<operators::Specialisation> result;
     std::set<std::string> seen;
-    for (const tables::Row* row : rows_of(*snapshot, filter)) {
+    for (const RowPtr& row : rows_of(snapshot, filter)) {
         for (const tables::Bucket& bucket : row->buckets) {
             if (!filter.target && !snapshot->sources.has(bucket.template_id, row->target)) {
                 continue;  // loading the table has warned of it

@@ -39,8 +39,10 @@ struct Statistics : BuildStatistics {
 // How one problem at one M is served; what `kiln explain` prints. `refusal` is set when it is not.
 struct Explanation {
     std::optional<operators::Refusal> refusal;
-    RowPtr row;
-    std::vector<tables::Shadowed> shadowed;  // rows that `row` hides on the target; they live as long as it
+    RowPtr row;    // for the problem
+    RowPtr found;  // as the table has it: `row` itself, or a general one
+    // Rows that it hides on the target; they live as long as `found`.
+    std::vector<tables::Shadowed> shadowed;
     const tables::Bucket* bucket = nullptr;  // of the row; null when M is outside it
     std::size_t bucket_index = 0;
     std::optional<operators::Specialisation> specialisation;
@@ -114,7 +116,8 @@ class Service {
                                                               PrepareMode mode = PrepareMode::blocking);
 
     // The rows that the filter matches, in the order of the tables: with a target, those that a lookup for it
-    // finds; without, all that no stronger layer replaces.
+    // finds; without, all that no stronger one replaces. Of a general row one for each problem that it lists,
+    // and for the problem that the filter names where it leaves no field open.
     [[nodiscard]] std::vector<RowPtr> rows(const WarmFilter& filter) const;
     // Their specialisations, each once. A row that can not be specialised gives an error; where no target is
     // asked for, one whose template has no source for its own is left out.

@@ -20,7 +20,8 @@ struct Snapshot {
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
-// A row with the snapshot that it belongs to: it lives for as long as anyone looks at it, reloads or not.
+// A row with the snapshot that it belongs to, or what a general row says for one problem: it lives for as
+// long as anyone looks at it, reloads or not.
 using RowPtr = std::shared_ptr<const tables::Row>;
 
 }  // namespace kiln::service

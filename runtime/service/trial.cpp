@@ -53,6 +53,9 @@ class Run {
         result_.m = m;
         result_.bucket = plan.bucket_for(m);
         result_.passed = true;
+        for (const std::string& complaint : result_.bucket->loaded()->over_budget) {
+            fault(complaint);
+        }
     }
 
     Result<TrialResult> finish();

@@ -9,6 +9,8 @@
 //     the results lie between canaries that must live.
 // A workspace is initialised before the first of them only, and its counters must be zero after each; its
 // scratch holds what was there (on a simulated device nothing was ever written to it), and NaN before 3.
+//
+// A kernel that does not keep to its budget (budget.hpp) fails the case too.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <tuple>
@@ -25,8 +26,8 @@ struct Loader::Parts {
 
 namespace {
 
-// What a layer holds once: operator, problem, target. The value is where the row stands.
-using Identity = std::tuple<std::string, Problem, std::string>;
+// What a layer holds once: operator, problem, open fields, target. The value is where the row stands.
+using Identity = std::tuple<std::string, Problem, std::string, std::string>;
 using Identities = std::map<Identity, std::string>;
 
 struct Faults {
@@ -75,9 +76,11 @@ class RowReader {
         row.operator_name = value.at("operator").get<std::string>();
         row.provenance = read_provenance(value.at("provenance"));
         row.origin = {source_, text_.value_position(pointer_).line};
-        for (const auto& [name, field] : value.at("problem").items()) {
-            row.problem.emplace(name, field.is_string() ? FieldValue(field.get<std::string>())
-                                                        : FieldValue(field.get<std::int64_t>()));
+        read_problem(value.at("problem"), row);
+        if (const auto problems = value.find("problems"); problems != value.end()) {
+            for (const auto& problem : *problems) {
+                row.problems.push_back(read_fields(problem));
+            }
         }
         read_target(value.at("target").get<std::string>(), row);
         read_buckets(value.at("buckets"), row);
@@ -96,12 +99,14 @@ class RowReader {
     // Notes the row in `known`, or says where the other one of the same identity stands.
     void claim(const Row& row, Identities& known) {
         const auto [other, is_new] =
-            known.emplace(Identity{row.operator_name, row.problem, row.target.text()}, row.origin.text());
+            known.emplace(Identity{row.operator_name, row.problem, to_text(row.open), row.target.text()},
+                          row.origin.text());
         if (!is_new) {
             faults_.push_back(text_.fault_at_value(
                 pointer_, "one row for an operator, problem and target",
-                fmt::format("a second one for {} {} on {} (the first stands at {})", row.operator_name,
-                            to_text(row.problem), row.target.text(), other->second)));
+                fmt::format("a second one for {} {}{}{} on {} (the first stands at {})", row.operator_name,
+                            to_text(row.problem), row.problem.empty() || row.open.empty() ? "" : " ",
+                            to_text(row.open), row.target.text(), other->second)));
         }
     }
 
@@ -120,21 +125,75 @@ class RowReader {
         }
     }
 
+    // A field that is open is "*" or has ends; the others have a value.
+    static void read_problem(const Json& value, Row& row) {
+        for (const auto& [name, field] : value.items()) {
+            if (field.is_object()) {
+                row.open.emplace(name,
+                                 FieldRange{optional_number(field, "min"), optional_number(field, "max")});
+            } else if (field == "*") {
+                row.open.emplace(name, FieldRange());
+            } else {
+                row.problem.emplace(name, read_field(field));
+            }
+        }
+    }
+
+    static Problem read_fields(const Json& value) {
+        Problem problem;
+        for (const auto& [name, field] : value.items()) {
+            problem.emplace(name, read_field(field));
+        }
+        return problem;
+    }
+
+    static FieldValue read_field(const Json& field) {
+        return field.is_string() ? FieldValue(field.get<std::string>())
+                                 : FieldValue(field.get<std::int64_t>());
+    }
+
+    static std::optional<std::int64_t> optional_number(const Json& object, const char* name) {
+        const auto found = object.find(name);
+        return found != object.end() ? std::optional(found->get<std::int64_t>()) : std::nullopt;
+    }
+
     void read_buckets(const Json& values, Row& row) {
         for (const auto& value : values) {
+            const auto pointer = fmt::format("{}/buckets/{}", pointer_, row.buckets.size());
             Bucket bucket;
-            bucket.max_m = value.at("max_m").get<std::int64_t>();
+            bucket.max_pairs = optional_number(value, "max_pairs");
+            const auto max_m = optional_number(value, "max_m");
+            if (max_m.has_value() == bucket.max_pairs.has_value()) {
+                faults_.push_back(
+                    text_.fault_at_value(pointer, "max_m or max_pairs", max_m ? "both" : "neither"));
+            }
+            bucket.max_m = max_m.value_or(0);
+            if (const auto budget = value.find("budget"); budget != value.end()) {
+                bucket.budget = {optional_number(*budget, "waves_per_simd"),
+                                 optional_number(*budget, "lds_bytes")};
+            }
             bucket.template_id = value.at("template").get<std::string>();
             for (const auto& [name, constant] : value.at("constants").items()) {
                 bucket.constants.emplace(name, constant.get<std::int64_t>());
             }
-            if (!row.buckets.empty() && bucket.max_m <= row.buckets.back().max_m) {
-                faults_.push_back(text_.fault_at_value(
-                    fmt::format("{}/buckets/{}/max_m", pointer_, row.buckets.size()),
-                    fmt::format("more than the {} of the bucket before", row.buckets.back().max_m),
-                    fmt::format("{}", bucket.max_m)));
+            if (!row.buckets.empty()) {
+                check_order(pointer, row.buckets.back(), bucket);
             }
             row.buckets.push_back(std::move(bucket));
+        }
+    }
+
+    // Of two that count the same: how pairs and tokens compare is for the slots to say.
+    void check_order(const std::string& pointer, const Bucket& before, const Bucket& bucket) {
+        if (before.max_pairs.has_value() != bucket.max_pairs.has_value()) {
+            return;
+        }
+        const auto first = before.max_pairs.value_or(before.max_m);
+        const auto second = bucket.max_pairs.value_or(bucket.max_m);
+        if (second <= first) {
+            faults_.push_back(text_.fault_at_value(
+                pointer + (bucket.max_pairs ? "/max_pairs" : "/max_m"),
+                fmt::format("more than the {} of the bucket before", first), fmt::format("{}", second)));
         }
     }
 

@@ -36,8 +36,8 @@ struct RowFault {
 };
 
 // Called for each row that is well-formed. Judges the operator's name, the problem's fields and their values,
-// templates and constants; fills in the problem's defaults. Without a fault in the answer the row is
-// accepted.
+// templates and constants; fills in the defaults of its problems and the max_m of an exact row. Without a
+// fault in the answer the row is accepted.
 using RowCheck = std::function<std::vector<RowFault>(Row& row)>;
 
 struct TableText {
@@ -45,7 +45,8 @@ struct TableText {
     std::string text;
 };
 
-// Texts of equal standing: a folder's files, or one file. (operator, problem, target) is unique in a layer.
+// Texts of equal standing: a folder's files, or one file. (operator, problem, open fields, target) is unique
+// in a layer.
 struct Layer {
     LayerKind kind = LayerKind::named;
     std::string place;  // the folder or file, for a person; empty for the shipped layer

@@ -46,7 +46,7 @@ std::string_view to_text(LayerKind kind) {
 }
 
 std::string_view to_text(Shadowed::Why why) {
-    return why == Shadowed::Why::replaced ? "replaced by a stronger layer" : "less specific";
+    return why == Shadowed::Why::replaced ? "another row goes before it" : "less specific";
 }
 
 std::string Origin::text() const {
@@ -62,24 +62,61 @@ const Bucket* Row::bucket_for(std::int64_t m) const {
     return bucket == buckets.end() ? nullptr : &*bucket;
 }
 
+bool Row::admits(const Problem& asked) const {
+    return asked.size() == problem.size() + open.size() &&
+           std::ranges::all_of(asked, [this](const auto& field) {
+               if (const auto settled = problem.find(field.first); settled != problem.end()) {
+                   return settled->second == field.second;
+               }
+               const auto range = open.find(field.first);
+               return range != open.end() && range->second.admits(field.second);
+           });
+}
+
+Row Row::at(const Problem& asked, std::int64_t slots) const {
+    Row row = *this;
+    row.problem = asked;
+    row.open.clear();
+    row.problems.clear();
+    row.buckets.clear();
+    std::int64_t last = 0;
+    for (Bucket bucket : buckets) {
+        if (bucket.max_pairs) {
+            bucket.max_m = slots > 0 ? *bucket.max_pairs / slots : 0;
+        }
+        if (bucket.max_m > last) {
+            last = bucket.max_m;
+            row.buckets.push_back(std::move(bucket));
+        }
+    }
+    return row;
+}
+
 Table::Table(std::vector<RowLayer> layers) : layers_(std::move(layers)) {
-    for (const auto& layer : layers_) {
-        for (const auto& row : layer.rows) {
-            const auto stronger = entries_of(row.operator_name, row.problem);
-            const bool in_force = std::ranges::none_of(
-                stronger, [&](const Entry& entry) { return entry.row->target == row.target; });
-            index_[hash_of(row.operator_name, row.problem)].push_back({&row, in_force});
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+        for (const auto& row : layers_[i].rows) {
+            (row.is_general() ? general_ : index_[hash_of(row.operator_name, row.problem)])
+                .push_back({i, &row});
         }
     }
 }
 
 std::vector<Table::Entry> Table::entries_of(std::string_view operator_name, const Problem& problem) const {
-    std::vector<Entry> entries;
-    const auto found = index_.find(hash_of(operator_name, problem));
-    if (found != index_.end()) {
-        std::ranges::copy_if(found->second, std::back_inserter(entries), [&](const Entry& entry) {
-            return entry.row->operator_name == operator_name && entry.row->problem == problem;
+    std::vector<Place> places;
+    if (const auto exact = index_.find(hash_of(operator_name, problem)); exact != index_.end()) {
+        std::ranges::copy_if(exact->second, std::back_inserter(places), [&](const Place& place) {
+            return place.row->operator_name == operator_name && place.row->problem == problem;
         });
+    }
+    std::ranges::copy_if(general_, std::back_inserter(places), [&](const Place& place) {
+        return place.row->operator_name == operator_name && place.row->admits(problem);
+    });
+    std::ranges::stable_sort(places, {}, &Place::layer);
+    std::vector<Entry> entries;
+    for (const auto& [layer, row] : places) {
+        const bool in_force = std::ranges::none_of(
+            entries, [&r = *row](const Entry& entry) { return entry.row->target == r.target; });
+        entries.push_back({row, in_force});
     }
     return entries;
 }
@@ -112,9 +149,9 @@ Lookup Table::find(std::string_view operator_name, const Problem& problem, const
                         fmt::join(other_targets, ", "))};
 }
 
-std::vector<Shadowed> Table::shadowed(const Row& winner, const Target& device) const {
+std::vector<Shadowed> Table::shadowed(const Row& winner, const Problem& problem, const Target& device) const {
     std::vector<Shadowed> hidden;
-    for (const auto& [row, in_force] : entries_of(winner.operator_name, winner.problem)) {
+    for (const auto& [row, in_force] : entries_of(winner.operator_name, problem)) {
         if (row != &winner && serves(row->target, device)) {
             hidden.push_back({row, in_force ? Shadowed::Why::less_specific : Shadowed::Why::replaced});
         }
@@ -122,13 +159,33 @@ std::vector<Shadowed> Table::shadowed(const Row& winner, const Target& device) c
     return hidden;
 }
 
-std::vector<const Row*> Table::rows_in_force() const {
-    auto all = rows();
-    std::erase_if(all, [&](const Row* row) {
-        return std::ranges::none_of(entries_of(row->operator_name, row->problem),
-                                    [row](const Entry& entry) { return entry.row == row && entry.in_force; });
-    });
-    return all;
+std::vector<const Row*> Table::rows_in_force(std::string_view operator_name, const Problem& problem) const {
+    std::vector<const Row*> rows;
+    for (const auto& [row, in_force] : entries_of(operator_name, problem)) {
+        if (in_force) {
+            rows.push_back(row);
+        }
+    }
+    return rows;
+}
+
+std::vector<Table::Named> Table::named_problems() const {
+    std::vector<Named> named;
+    const auto add = [&](const Row& row, const Problem& problem) {
+        const auto in_force = rows_in_force(row.operator_name, problem);
+        if (std::ranges::find(in_force, &row) != in_force.end()) {
+            named.push_back({&row, &problem});
+        }
+    };
+    for (const Row* row : rows()) {
+        if (!row->is_general()) {
+            add(*row, row->problem);
+        }
+        for (const Problem& problem : row->problems) {
+            add(*row, problem);
+        }
+    }
+    return named;
 }
 
 std::vector<const Row*> Table::rows() const {

@@ -7,27 +7,33 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <variant>
+#include <utility>
 #include <vector>
 
+#include "runtime/tables/pattern.hpp"
+#include "runtime/tables/problem.hpp"
 #include "runtime/tables/target.hpp"
 
 namespace kiln::tables {
 
-// The fields of a problem by name, with every default filled in, so that equal problems compare equal.
-using FieldValue = std::variant<std::int64_t, std::string>;
-using Problem = std::map<std::string, FieldValue, std::less<>>;
-
 using Constants = std::map<std::string, std::int64_t, std::less<>>;
 
-// "k=4096 n=5120", for messages.
-[[nodiscard]] std::string to_text(const Problem& problem);
+// What the compiled kernels of a bucket must keep to; each member only where it is said.
+struct Budget {
+    std::optional<std::int64_t> waves_per_simd;  // at least
+    std::optional<std::int64_t> lds_bytes;       // at most, of a work-group
+
+    friend bool operator==(const Budget&, const Budget&) = default;
+};
 
 // One range of M: from the bucket before it to max_m inclusive.
 struct Bucket {
     std::int64_t max_m = 0;
     std::string template_id;  // "linear/small_m"
     Constants constants;
+    Budget budget = {};
+    // Where the table counts pairs of a token and a slot: max_m is this over the slots, once those are known.
+    std::optional<std::int64_t> max_pairs = {};
 
     friend bool operator==(const Bucket&, const Bucket&) = default;
 };
@@ -56,14 +62,24 @@ struct Origin {
     [[nodiscard]] std::string text() const;  // "shapes/linear.json:12"
 };
 
+// An exact row is for one problem. A general one has fields that are open: it is for every problem that has
+// its settled fields and that they admit, and what it says for one of them is a row of its own (at()).
 struct Row {
-    std::string operator_name;  // "linear"
-    Problem problem;
+    std::string operator_name;      // "linear"
+    Problem problem;                // of a general row without the open fields
+    Pattern open;                   // empty of an exact row
+    std::vector<Problem> problems;  // of a general row: those that are worth warming and verifying, complete
     Target target;
-    std::vector<Bucket> buckets;  // max_m ascending, at least one
+    std::vector<Bucket> buckets;  // at least one; max_m ascending, where all are known
     Provenance provenance;
     Origin origin;
     LayerKind layer = LayerKind::named;
+
+    [[nodiscard]] bool is_general() const { return !open.empty(); }
+    [[nodiscard]] bool admits(const Problem& asked) const;
+    // An exact row for a problem that this one admits, where a token has so many slots: max_pairs is
+    // resolved, and what then serves no M drops out. May be left without buckets.
+    [[nodiscard]] Row at(const Problem& asked, std::int64_t slots) const;
 
     // The first bucket with m <= max_m; null when m is above the last one or below 1.
     [[nodiscard]] const Bucket* bucket_for(std::int64_t m) const;
@@ -74,7 +90,7 @@ struct RowLayer {
     LayerKind kind = LayerKind::named;
     std::string place;               // the folder or file; empty for the shipped layer
     std::vector<std::string> files;  // that were read, those without a row too
-    std::vector<Row> rows;           // (operator, problem, target) once
+    std::vector<Row> rows;           // (operator, problem, open fields, target) once
 };
 
 // What find() answers. When there is no row, `detail` says what was asked for and what stands in the table.
@@ -93,13 +109,13 @@ struct Lookup {
 // A row that would serve a device, were it not for another one.
 struct Shadowed {
     enum class Why {
-        replaced,       // a stronger layer has a row for the same operator, problem and target
+        replaced,       // another row for the operator, the problem and the same target goes before it
         less_specific,  // another row pins more features, or as many and comes first
     };
     const Row* row = nullptr;
     Why why = Why::replaced;
 };
-[[nodiscard]] std::string_view to_text(Shadowed::Why why);  // "replaced by a stronger layer"
+[[nodiscard]] std::string_view to_text(Shadowed::Why why);  // "another row goes before it"
 
 // Constant once built: any number of threads may read one. Rows stay where they are when a table is moved.
 class Table {
@@ -110,34 +126,50 @@ class Table {
     Table(Table&&) = default;
     Table& operator=(Table&&) = default;
 
-    // The row that serves `problem` on `device`. Of the rows for one operator, problem and target, the one of
-    // the strongest layer is in force and replaces the others. Of those in force that serve the device, the
+    // The row that serves `problem` on `device`. Of the rows for one operator, problem and target, one is in
+    // force and replaces the others: that of the strongest layer, in a layer the exact one, else the first of
+    // the general ones that admit the problem. Of those in force that serve the device, the
     // one that pins most features answers; of two that pin equally many, that of the stronger layer, else the
     // one that stands first.
     [[nodiscard]] Lookup find(std::string_view operator_name, const Problem& problem,
                               const Target& device) const;
 
-    // What `winner`, found for `device`, hides there; in the order of the layers.
-    [[nodiscard]] std::vector<Shadowed> shadowed(const Row& winner, const Target& device) const;
+    // What `winner`, found for `problem` on `device`, hides there; in the order of the layers.
+    [[nodiscard]] std::vector<Shadowed> shadowed(const Row& winner, const Problem& problem,
+                                                 const Target& device) const;
 
-    // Every row in the order of the layers: those in force, or the replaced ones too.
-    [[nodiscard]] std::vector<const Row*> rows_in_force() const;
+    // Every row in the order of the layers.
     [[nodiscard]] std::vector<const Row*> rows() const;
+    // Every problem that a row names, with that row, in the order of the layers and as far as the row is in
+    // force for it: of a general row the problems that it lists.
+    struct Named {
+        const Row* row;
+        const Problem* problem;
+    };
+    [[nodiscard]] std::vector<Named> named_problems() const;
+    // The rows in force for a problem, whatever their targets.
+    [[nodiscard]] std::vector<const Row*> rows_in_force(std::string_view operator_name,
+                                                        const Problem& problem) const;
 
     // As given, the strongest first.
     [[nodiscard]] const std::vector<RowLayer>& layers() const { return layers_; }
 
   private:
+    struct Place {
+        std::size_t layer;
+        const Row* row;
+    };
     struct Entry {
         const Row* row;
         bool in_force;
     };
-    // The rows of one operator and problem, in the order of the layers.
+    // The rows of one operator and problem, the first to be considered first.
     [[nodiscard]] std::vector<Entry> entries_of(std::string_view operator_name, const Problem& problem) const;
 
     std::vector<RowLayer> layers_;
-    // By a hash of operator and problem; entries in the order of the layers.
-    std::unordered_map<std::size_t, std::vector<Entry>> index_;
+    // Exact rows by a hash of operator and problem, and general ones, both in the order of the layers.
+    std::unordered_map<std::size_t, std::vector<Place>> index_;
+    std::vector<Place> general_;
 };
 
 }  // namespace kiln::tables

@@ -33,9 +33,22 @@ std::string field(const FieldValue& value) {
     return text != nullptr ? quoted(*text) : number(std::get<std::int64_t>(value));
 }
 
+std::string budget_text(const Budget& budget) {
+    std::map<std::string, std::int64_t> said;
+    if (budget.waves_per_simd) {
+        said.emplace("waves_per_simd", *budget.waves_per_simd);
+    }
+    if (budget.lds_bytes) {
+        said.emplace("lds_bytes", *budget.lds_bytes);
+    }
+    return said.empty() ? std::string() : fmt::format(R"(, "budget": {})", object(said, number));
+}
+
 std::string bucket_text(const Bucket& bucket) {
-    return fmt::format(R"(        {{"max_m": {}, "template": {}, "constants": {}}})", bucket.max_m,
-                       quoted(bucket.template_id), object(bucket.constants, number));
+    return fmt::format(R"(        {{"{}": {}, "template": {}, "constants": {}{}}})",
+                       bucket.max_pairs ? "max_pairs" : "max_m", bucket.max_pairs.value_or(bucket.max_m),
+                       quoted(bucket.template_id), object(bucket.constants, number),
+                       budget_text(bucket.budget));
 }
 
 std::string row_text(const Row& row) {

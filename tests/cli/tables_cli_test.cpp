@@ -115,9 +115,9 @@ TEST_CASE_FIXTURE(Machine, "ExplainNamesTheFileThatWonAndWhatItHides") {
     REQUIRE(document["shadowed"].size() == 1);
     CHECK(document["shadowed"][0]["origin"] == user + ":2");
     CHECK(document["shadowed"][0]["layer"] == "user");
-    CHECK(document["shadowed"][0]["why"] == "replaced by a stronger layer");
+    CHECK(document["shadowed"][0]["why"] == "another row goes before it");
     const auto spoken = run({"explain", "linear", "n=16", "k=128", "--m", "1"});
-    CHECK(contains(spoken.out, "hides      " + user + ":2 (user), for gfx950, replaced by a stronger layer"));
+    CHECK(contains(spoken.out, "hides      " + user + ":2 (user), for gfx950, another row goes before it"));
 }
 
 TEST_CASE_FIXTURE(Machine, "TablesThatAreNamedTakeThePlaceOfAllOthers") {

@@ -37,26 +37,53 @@ tables::LoadedTable load(std::string name, std::string text) {
     return loader().load(layers);
 }
 
+json to_json(const tables::Problem& problem) {
+    json object = json::object();
+    for (const auto& field : problem) {
+        std::visit([&](const auto& value) { object[field.first] = value; }, field.second);
+    }
+    return object;
+}
+
+void put(json& object, const char* name, const std::optional<std::int64_t>& value) {
+    if (value) {
+        object[name] = *value;
+    }
+}
+
 json to_json(const Row& row) {
-    json problem = json::object();
-    for (const auto& field : row.problem) {
-        std::visit([&](const auto& value) { problem[field.first] = value; }, field.second);
+    json problem = to_json(row.problem);
+    for (const auto& [name, range] : row.open) {
+        json& open = problem[name] = json::object();
+        put(open, "min", range.min);
+        put(open, "max", range.max);
+        if (range.is_any()) {
+            open = "*";
+        }
     }
     json buckets = json::array();
     for (const auto& bucket : row.buckets) {
+        json budget = json::object();
+        put(budget, "waves_per_simd", bucket.budget.waves_per_simd);
+        put(budget, "lds_bytes", bucket.budget.lds_bytes);
         buckets.push_back(
-            {{"max_m", bucket.max_m}, {"template", bucket.template_id}, {"constants", bucket.constants}});
+            {{bucket.max_pairs ? "max_pairs" : "max_m", bucket.max_pairs.value_or(bucket.max_m)},
+             {"template", bucket.template_id},
+             {"constants", bucket.constants},
+             {"budget", std::move(budget)}});
     }
-    return {{"operator", row.operator_name},
-            {"problem", std::move(problem)},
-            {"target", row.target.text()},
-            {"buckets", std::move(buckets)},
-            {"provenance", json::parse(row.provenance.document)}};
+    json problems = json::array();
+    for (const auto& listed : row.problems) {
+        problems.push_back(to_json(listed));
+    }
+    return {{"problems", std::move(problems)}, {"operator", row.operator_name},
+            {"problem", std::move(problem)},   {"target", row.target.text()},
+            {"buckets", std::move(buckets)},   {"provenance", json::parse(row.provenance.document)}};
 }
 
 bool same(const Row& a, const Row& b) {
-    return a.operator_name == b.operator_name && a.problem == b.problem &&
-           a.target.text() == b.target.text() && a.buckets == b.buckets &&
+    return a.operator_name == b.operator_name && a.problem == b.problem && a.open == b.open &&
+           a.problems == b.problems && a.target.text() == b.target.text() && a.buckets == b.buckets &&
            a.provenance.document == b.provenance.document;
 }
 
@@ -81,7 +108,8 @@ bool run(ByteView input) {
     const auto rows = loaded.table.rows();
     for (const auto* row : rows) {
         KILN_FUZZ_PROMISE(!row->buckets.empty());
-        KILN_FUZZ_PROMISE(loaded.table.find(row->operator_name, row->problem, row->target).row == row);
+        KILN_FUZZ_PROMISE(row->is_general() ||
+                          loaded.table.find(row->operator_name, row->problem, row->target).row == row);
         document["rows"].push_back(to_json(*row));
     }
     const auto again = load("again.json", document.dump());

@@ -8,26 +8,13 @@
 #include <vector>
 
 #include "runtime/compile/listing.hpp"
+#include "runtime/compile/occupancy.hpp"
 #include "shipped.hpp"
 
 using namespace kiln;
 using namespace kiln::kernels_test;
 
 namespace {
-
-// What a compute unit of gfx950 has.
-constexpr std::int64_t kRegisters = 512;  // a lane of a SIMD, in granules of 8
-constexpr std::int64_t kLdsBytes = 160 * 1024;
-constexpr std::int64_t kSimds = 4;
-constexpr std::int64_t kMaxWaves = 8;  // of a SIMD
-
-// Waves that fit a SIMD at once. A work-group's waves spread over the SIMDs evenly.
-std::int64_t waves_per_simd(const compile::KernelInfo& kernel, std::int64_t waves) {
-    const std::int64_t by_registers = kRegisters / ((kernel.vgprs + 7) / 8 * 8);
-    const std::int64_t by_lds =
-        kernel.lds_bytes == 0 ? kMaxWaves : kLdsBytes / kernel.lds_bytes * waves / kSimds;
-    return std::min({by_registers, by_lds, kMaxWaves});
-}
 
 struct Instructions {
     explicit Instructions(std::string_view text) {
@@ -84,7 +71,7 @@ void check_small_m_gfx950(const Built& built) {
     CHECK(kernel.lds_bytes == (waves == 1 ? 0 : 1024 * waves * tiles_n * tiles_m));
     CHECK(kernel.max_threads == 64 * waves);
     CHECK(kernel.wavefront == 64);
-    CHECK(waves_per_simd(kernel, waves) >= 4);
+    CHECK(compile::waves_per_simd(kernel, waves, kernel.lds_bytes) >= 4);
 
     std::vector<std::string_view> names;
     for (const compile::KernelArgument& argument : kernel.arguments) {

@@ -232,3 +232,83 @@ TEST_CASE("a bucket's launch shape and kernel name follow from problem and const
     CHECK(shape.dynamic_lds_bytes == 0);
     CHECK(source->kernel_name(row.problem, row.buckets[1]) == "kiln_linear_n5120_k4096_m32");
 }
+
+namespace {
+
+Row general_row() {
+    Row row = good_row();
+    row.problem = {{"k", std::int64_t{4096}}};
+    row.open = {{"n", {32, 8192}}};
+    row.problems = {{{"n", std::int64_t{5120}}}, {{"n", std::int64_t{64}}}};
+    row.buckets.pop_back();
+    return row;
+}
+
+}  // namespace
+
+TEST_CASE("a general row is completed but for its open fields, and so are the problems that it lists") {
+    Row row = general_row();
+    REQUIRE(check_row(row).empty());
+    CHECK(!row.problem.contains("n"));
+    CHECK(row.problem.at("x_type") == kiln::tables::FieldValue("bf16"));
+    Row exact = good_row();
+    REQUIRE(check_row(exact).empty());
+    CHECK(row.problems[0] == exact.problem);
+    CHECK(row.admits(exact.problem));
+
+    // An optional field that is open takes no default.
+    row = general_row();
+    row.open["bias"] = {};
+    row.problems.clear();
+    REQUIRE(check_row(row).empty());
+    CHECK(!row.problem.contains("bias"));
+}
+
+TEST_CASE("a general row is an exact one for each problem that it admits, if its constants tile that") {
+    Row row = general_row();
+    REQUIRE(check_row(row).empty());
+    Row exact = good_row();
+    REQUIRE(check_row(exact).empty());
+    const auto at = row_at(row, exact.problem);
+    REQUIRE(at);
+    CHECK(at->problem == exact.problem);
+    exact.buckets.pop_back();
+    CHECK(at->buckets == exact.buckets);
+    CHECK(!at->is_general());
+
+    Problem odd = exact.problem;
+    odd["n"] = std::int64_t{48};  // three tiles, and tiles_n is 2
+    row.origin = {"t.json", 7};
+    const auto refused = row_at(row, odd);
+    REQUIRE(!refused);
+    CHECK(refused.error().message ==
+          "t.json:7 admits linear n=48 k=4096, but /buckets/0/constants/tiles_n: expected 1 to 8, a divisor "
+          "of n / 16 = 3, found 2");
+}
+
+TEST_CASE("what is wrong with a general row is named") {
+    const auto fault = [](auto change) {
+        Row row = general_row();
+        change(row);
+        return fault_of(row);
+    };
+    CHECK(fault([](Row& row) { row.open["width"] = {}; }).pointer == "/problem/width");
+    CHECK(fault([](Row& row) { row.open["x_type"] = {1, 2}; }).expected == "a word, or \"*\" for any");
+    CHECK(fault([](Row& row) { row.open["n"] = {64, 32}; }).found == "64..32");
+    CHECK(fault([](Row& row) { row.problem.erase("k"); }).pointer == "/problem/k");
+    CHECK(fault([](Row& row) { row.problems[1] = {{"n", std::int64_t{16}}}; }).pointer == "/problems/1");
+    CHECK(fault([](Row& row) { row.problems[1] = {{"n", "x"}}; }).pointer == "/problems/1/n");
+    CHECK(fault([](Row& row) { row.problems[1] = {{"n", std::int64_t{33}}}; }).pointer == "/problems/1");
+    const RowFault untiled = fault([](Row& row) { row.problems[1] = {{"n", std::int64_t{48}}}; });
+    CHECK(untiled.pointer == "/buckets/0/constants/tiles_n");
+    CHECK(untiled.expected == "1 to 8, a divisor of n / 16 = 3, for n=48 k=4096");
+    CHECK(fault([](Row& row) { row.buckets.front().template_id = "linear/none"; }).pointer ==
+          "/buckets/0/template");
+    CHECK(fault([](Row& row) {
+              row.buckets.front().max_pairs = 64;
+              row.problems.clear();
+          }).expected == "max_m: a token of linear has no slots");
+    Row exact = good_row();
+    exact.problems = {exact.problem};
+    CHECK(fault_of(exact).pointer == "/problems");
+}

@@ -51,9 +51,9 @@ TEST_CASE("SchemaFaultsOfARow") {
         faults_of(text) ==
         Lines{
             "t.json:2:16: /rows/0/operator: expected text that matches ^[a-z][a-z0-9_]*$, found \"Linear\"",
-            "t.json:3:21: /rows/0/problem/n: expected type integer or string, found 1.5",
+            "t.json:3:21: /rows/0/problem/n: expected type integer or string or object, found 1.5",
             "t.json:3:26: /rows/0/problem/K: expected a name that matches ^[a-z][a-z0-9_]*$, found \"K\"",
-            "t.json:3:39: /rows/0/problem/k: expected type integer or string, found true",
+            "t.json:3:39: /rows/0/problem/k: expected type integer or string or object, found true",
             "t.json:4:14: /rows/0/target: expected type string, found 950",
             "t.json:5:26: /rows/0/buckets/0/max_m: expected at least 1, found 0",
             "t.json:5:41: /rows/0/buckets/0/template: expected text that matches "
@@ -67,7 +67,8 @@ TEST_CASE("SchemaFaultsOfARow") {
             "measured, found "
             "\"guess\"",
             "t.json:6:44: /rows/0/provenance/note: expected type string, found 1",
-            "t.json:7:4: /rows/0/extra: expected a member of buckets, operator, problem, provenance, target, "
+            "t.json:7:4: /rows/0/extra: expected a member of buckets, operator, problem, problems, "
+            "provenance, target, "
             "found "
             "\"extra\"",
         });
@@ -86,7 +87,8 @@ TEST_CASE("SchemaFaultOfAHugeNumber") {
     const std::string text =
         table_of(row_text(R"({"n": 18446744073709551616, "k": 18446744073709551615})", "gfx950", kBuckets));
     CHECK(faults_of(text) ==
-          Lines{"t.json:1:64: /rows/0/problem/n: expected type integer or string, found 18446744073709551616",
+          Lines{"t.json:1:64: /rows/0/problem/n: expected type integer or string or object, found "
+                "18446744073709551616",
                 "t.json:1:91: /rows/0/problem/k: expected an integer of at most 64 bits, found "
                 "18446744073709551615"});
 }

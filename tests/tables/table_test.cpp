@@ -108,7 +108,7 @@ TEST_CASE("TableStrongerLayerReplacesTheSameTargetAndTheMoreSpecificRowWins") {
     CHECK(find(table, 48, "gfx950") == "shipped");  // the user's row does not serve this device
     CHECK(find(table, 64, device) == "user");
     CHECK(table.rows().size() == 9);
-    CHECK(table.rows_in_force().size() == 7);
+    CHECK(table.named_problems().size() == 7);
 }
 
 TEST_CASE("TableOfTwoEquallySpecificRowsTheStrongerLayerWins") {
@@ -124,7 +124,7 @@ TEST_CASE("TableSaysWhatARowHides") {
     const auto device = *parse_target("gfx950:sramecc+:xnack-");
     const auto lookup = table.find("linear", {{"n", std::int64_t{16}}, {"k", std::int64_t{64}}}, device);
     REQUIRE(lookup.row != nullptr);
-    const auto hidden = table.shadowed(*lookup.row, device);
+    const auto hidden = table.shadowed(*lookup.row, lookup.row->problem, device);
     REQUIRE(hidden.size() == 3);
     CHECK(hidden[0].row->origin.file == "system");
     CHECK(hidden[0].why == Shadowed::Why::replaced);

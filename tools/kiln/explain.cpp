@@ -58,6 +58,9 @@ Json describe(const service::Explanation& explanation, std::int64_t m) {
     }
     if (explanation.row != nullptr) {
         object["row"] = describe(*explanation.row);
+        if (explanation.found->is_general()) {
+            object["row"]["admits"] = tables::to_text(explanation.found->open);
+        }
         object["shadowed"] = Json::array();
         for (const auto& [row, why] : explanation.shadowed) {
             auto shadowed = describe(*row);
@@ -67,6 +70,9 @@ Json describe(const service::Explanation& explanation, std::int64_t m) {
     }
     if (explanation.bucket != nullptr) {
         object["bucket"] = {{"index", explanation.bucket_index}, {"max_m", explanation.bucket->max_m}};
+        if (explanation.bucket->max_pairs) {
+            object["bucket"]["max_pairs"] = *explanation.bucket->max_pairs;
+        }
         object["template"] = explanation.bucket->template_id;
         object["constants"] = explanation.bucket->constants;
     }
@@ -94,6 +100,9 @@ void print_explanation(const service::Explanation& explanation, std::int64_t m) 
         const auto& row = *explanation.row;
         print("row        {}, {}{}\n", row_text(row), row.provenance.kind,
               row.provenance.note.empty() ? "" : ": " + row.provenance.note);
+        if (const auto& found = *explanation.found; found.is_general()) {
+            print("general    admits {}\n", tables::to_text(found.open));
+        }
     }
     for (const auto& [row, why] : explanation.shadowed) {
         print("hides      {}, {}\n", row_text(*row), tables::to_text(why));

@@ -75,12 +75,16 @@ Tally count(const std::vector<Case>& cases) {
     return tally;
 }
 
-// M = 1, both edges of every bucket, and a value in its middle.
+// M = 1, both edges of every bucket, and a value in its middle; of a bucket that goes on for ever, as far as
+// some way beyond where it begins.
 std::vector<std::int64_t> interesting_m(const service::Plan& plan) {
+    constexpr std::int64_t kForEver = 4096, kFar = 256;
     std::set<std::int64_t> values{1};
     std::int64_t first = 1;
     for (const auto& bucket : plan.buckets()) {
-        values.insert({first, first + (bucket.max_m - first) / 2, bucket.max_m});
+        const auto last =
+            bucket.max_m <= kForEver ? bucket.max_m : std::min(bucket.max_m, first + std::max(first, kFar));
+        values.insert({first, first + (last - first) / 2, last});
         first = bucket.max_m + 1;
     }
     return {values.begin(), values.end()};
