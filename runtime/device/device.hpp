@@ -69,6 +69,13 @@ struct LaunchShape {
     std::uint32_t dynamic_lds_bytes = 0;
 };
 
+// What a simulated device lets its user choose; texts as hip/sim_abi.h has them. Empty: what was said last,
+// and at first what the environment says.
+struct SimulationRules {
+    std::string order;   // "descending"
+    std::string scopes;  // "late"
+};
+
 // Thread safe. Every call leaves the calling thread's current device as it found it, and leaves no last error
 // behind.
 class Device {
@@ -131,6 +138,10 @@ class Device {
     // Counts of everything that ran on this device since the last reset; not_found on a device that does not
     // count.
     [[nodiscard]] virtual Result<ExecutionCounts> take_counts() = 0;
+
+    // How later launches run on a simulated device; not_found on a real one. bad_input says what a text
+    // should have been.
+    virtual Result<void> set_rules(const SimulationRules& rules) = 0;
 };
 
 // How the driver is chosen, choose.hpp says. `sim` is the HIP adapter over the simulator's libamdhip64.

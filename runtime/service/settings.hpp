@@ -1,7 +1,7 @@
 // What the service was told: the embedding program's configuration first, then the environment, then the
 // defaults. Read once, when the service opens, with these exceptions: the compile room reads
 // KILN_WORKER, KILN_ROCM_PREFIX and KILN_CUDA_PREFIX when the first compiler is made (toolchain.hpp), and the
-// simulator's libamdhip64, which any HIP program may load, reads KILN_SIM_DEVICES and KILN_ROCM_PREFIX of its
+// simulator's libamdhip64, which any HIP program may load, reads KILN_SIM_* and KILN_ROCM_PREFIX of its
 // own; where its listings are kept, and the worker that makes them, it is told by the service that loads.
 #pragma once
 

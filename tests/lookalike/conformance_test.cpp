@@ -155,6 +155,20 @@ TEST_CASE("APlainHipProgramRuns") {
         CHECK(outcome.output.find("2 devices") != std::string::npos);
         CHECK(outcome.output.find("expected 1 to 16, found \"0\"") != std::string::npos);
     }
+    SUBCASE("the environment says in which order work-groups run, and when stores are seen") {
+        for (const char* rules :
+             {"KILN_SIM_ORDER=descending", "KILN_SIM_ORDER=interleave:3 KILN_SIM_SCOPES=late"}) {
+            outcome = program(cache + " " + rules);
+            CAPTURE(outcome.output);
+            CHECK(outcome.status == 0);
+            CHECK(outcome.output.find("KILN_SIM") == std::string::npos);
+        }
+        outcome = program(cache + " KILN_SIM_ORDER=sideways KILN_SIM_SCOPES=never");
+        CHECK(outcome.status == 0);
+        CHECK(outcome.output.find("KILN_SIM_ORDER: expected any, ascending") != std::string::npos);
+        CHECK(outcome.output.find("KILN_SIM_SCOPES: expected early or late, found \"never\"") !=
+              std::string::npos);
+    }
 }
 
 TEST_CASE("AnEndlessKernelDoesNotHoldTheEndOfTheProcess") {

@@ -20,6 +20,14 @@ extern "C" __global__ void affine(int* x, int factor, int addend, int n) {
 extern "C" __global__ void mixed(char tag, double* out, short step) {
     out[threadIdx.x] = tag + 0.5 * step;
 }
+// Each work-group's place in the order of all, and whether the first one's plain store was seen by then.
+extern "C" __global__ void places(int* counter, int* plain, int* place, int* seen) {
+    if (threadIdx.x != 0) return;
+    if (blockIdx.x == 0) *plain = 1;
+    place[blockIdx.x] = __hip_atomic_fetch_add(counter, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+    asm volatile("" ::: "memory");
+    seen[blockIdx.x] = *plain;
+}
 extern "C" __global__ void endless(const volatile int* flag) {
     while (*flag == 0) {}
 }

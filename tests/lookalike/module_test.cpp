@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.hpp"
@@ -348,6 +349,41 @@ TEST_CASE("TheExtendedLaunchCountsItemsAndRecordsEvents") {
     CHECK(hipExtModuleLaunchKernel(module("affine"), 100, 1, 1, 64, 1, 1, 0, nullptr, pointers, nullptr,
                                    nullptr, nullptr, 0) == kInvalidConfiguration);
     hipGetLastError();
+}
+
+TEST_CASE("RulesOfALaunchAreWhatWasSaidLast") {
+    const Module module;
+    const auto run = [&](const char* order, const char* scopes) {
+        const kiln_sim_rules rules = {sizeof rules, order, scopes};
+        REQUIRE(kiln_sim_set_rules(0, &rules) == kSuccess);
+        const Array<int> counter(1), plain(1), place(20), seen(20);
+        REQUIRE(launch(module("places"), 20 * 64, nullptr, counter.data, plain.data, place.data, seen.data) ==
+                kSuccess);
+        REQUIRE(hipDeviceSynchronize() == kSuccess);
+        CHECK(plain.read()[0] == 1);
+        return std::pair(place.read(), seen.read());
+    };
+    std::vector<int> up(20), ones(20, 1), own_die(20, 0);
+    for (int n = 0; n < 20; ++n) {
+        up[static_cast<std::size_t>(n)] = n;
+        own_die[static_cast<std::size_t>(n)] = n % 8 == 0;
+    }
+    CHECK(run("ascending", "early") == std::pair(up, ones));
+    CHECK(run("ascending", "late") == std::pair(up, own_die));
+    const std::vector<int> down(up.rbegin(), up.rend());
+    CHECK(run("descending", nullptr).first == down);
+    CHECK(run("shuffle:9", nullptr).first != up);
+    CHECK(run(nullptr, "early").first == run("shuffle:9", nullptr).first);
+
+    const kiln_sim_rules wrong = {sizeof wrong, nullptr, "sometimes"};
+    CHECK(kiln_sim_set_rules(0, &wrong) == kInvalidValue);
+    CHECK(std::string(kiln_sim_last_message()) == "scopes: expected early or late, found \"sometimes\"");
+    const kiln_sim_rules short_one = {8, nullptr, nullptr};
+    CHECK(kiln_sim_set_rules(0, &short_one) == kInvalidValue);
+    CHECK(kiln_sim_set_rules(99, nullptr) == kInvalidDevice);
+    hipGetLastError();
+    // Back to what the environment says.
+    CHECK(kiln_sim_set_rules(0, nullptr) == kSuccess);
 }
 
 TEST_CASE("WorkIsCounted") {

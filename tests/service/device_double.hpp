@@ -85,6 +85,7 @@ class DeviceDouble final : public device::Device {
     Result<void> replay(Graph, device::Stream) override { return none(); }
     Result<void> destroy_graph(Graph) override { return none(); }
     Result<device::ExecutionCounts> take_counts() override { return none(); }
+    Result<void> set_rules(const device::SimulationRules&) override { return none(); }
 
   private:
     static tl::unexpected<Error> none() { return fail(ErrorCode::not_found, Stage::device, "a double"); }

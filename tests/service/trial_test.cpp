@@ -103,6 +103,9 @@ class Tampering final : public Device {
     }
     Result<void> destroy_graph(Graph graph) override { return device_->destroy_graph(graph); }
     Result<kiln::device::ExecutionCounts> take_counts() override { return device_->take_counts(); }
+    Result<void> set_rules(const kiln::device::SimulationRules& rules) override {
+        return device_->set_rules(rules);
+    }
 
   private:
     const std::shared_ptr<Device> device_;

@@ -93,6 +93,11 @@ class CudaDevice final : public driver::DriverDevice<Vendor> {
                     fmt::format("device {} does not count", info_.ordinal));
     }
 
+    Result<void> set_rules(const SimulationRules&) override {
+        return fail(ErrorCode::not_found, Stage::device,
+                    fmt::format("device {} is not simulated", info_.ordinal));
+    }
+
   private:
     // A thread that has not used CUDA yet: what the runtime would do for good, we do for this call.
     [[gnu::cold, gnu::noinline]] int launch_entering(Function function, const LaunchShape& shape,

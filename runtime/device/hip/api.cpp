@@ -47,6 +47,7 @@ Result<Api> resolve(void* handle, const std::string& library) {
     KILN_FIND(kiln_sim_take_counts);
     KILN_FIND(kiln_sim_last_fault);
     KILN_FIND(kiln_sim_last_message);
+    KILN_FIND(kiln_sim_set_rules);
     KILN_FIND(kiln_sim_push_places);
     KILN_FIND(kiln_sim_pop_places);
 #undef KILN_REQUIRE

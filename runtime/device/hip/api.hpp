@@ -56,6 +56,7 @@ struct Api {
     int (*kiln_sim_take_counts)(int, kiln_sim_counts*) = nullptr;
     const char* (*kiln_sim_last_fault)(int) = nullptr;
     const char* (*kiln_sim_last_message)() = nullptr;
+    int (*kiln_sim_set_rules)(int, const kiln_sim_rules*) = nullptr;
     int (*kiln_sim_push_places)(const kiln_sim_places*) = nullptr;
     int (*kiln_sim_pop_places)() = nullptr;
 

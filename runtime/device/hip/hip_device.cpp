@@ -137,6 +137,19 @@ class HipDevice final : public driver::DriverDevice<Vendor> {
                                .waves = counts.waves};
     }
 
+    Result<void> set_rules(const SimulationRules& rules) override {
+        if (api_.kiln_sim_set_rules == nullptr) {
+            return fail(ErrorCode::not_found, Stage::device,
+                        fmt::format("device {} is not simulated", info_.ordinal));
+        }
+        const auto text = [](const std::string& said) { return said.empty() ? nullptr : said.c_str(); };
+        const kiln_sim_rules said = {sizeof said, text(rules.order), text(rules.scopes)};
+        if (api_.kiln_sim_set_rules(info_.ordinal, &said) != hipSuccess) {
+            return fail(ErrorCode::bad_input, Stage::device, api_.kiln_sim_last_message());
+        }
+        return {};
+    }
+
   private:
     driver::Entry<hipError_t(void*, const void*, std::size_t, hipMemcpyKind, hipStream_t)> copies() const {
         return {api_.hipMemcpyAsync, "hipMemcpyAsync"};

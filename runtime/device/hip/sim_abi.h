@@ -23,6 +23,20 @@ typedef struct kiln_sim_config {
 /* A hipError_t: hipErrorInvalidValue for a bad configuration, hipErrorIllegalState once the devices exist. */
 int kiln_sim_configure(const kiln_sim_config* config);
 
+/* How the launches of a device run that begin from now on: what the hardware leaves open, and a kernel must
+ * hold under all of it. Each member is a text as the environment variable has it; null leaves what was said
+ * last. */
+typedef struct kiln_sim_rules {
+    size_t struct_bytes; /* sizeof(kiln_sim_rules) */
+    const char* order;   /* KILN_SIM_ORDER: any (the default), ascending, descending, shuffle:SEED,
+                          * interleave:SEED:   in which order work-groups start and waves take turns */
+    const char* scopes;  /* KILN_SIM_SCOPES: early (the default) or late: when other dies see a store */
+} kiln_sim_rules;
+
+/* A hipError_t: hipErrorInvalidValue for another size or a malformed text, which kiln_sim_last_message
+ * explains. Null rules: what the environment says. */
+int kiln_sim_set_rules(int device, const kiln_sim_rules* rules);
+
 /* Where the calling thread's loads find the disassembly that is executed: in a store, else from a compile
  * worker. A member that is null or empty leaves it to the environment (KILN_CACHE_DIR, KILN_WORKER), else to
  * the usual places. */

@@ -176,7 +176,7 @@ typedef struct kiln_service kiln_service;
 /* A member left NULL (or 0) takes the environment variable named beside it, then the default, when the
  * service is opened. The strings are copied. What reads the environment later, or besides this struct: the
  * compiler, KILN_WORKER, KILN_ROCM_PREFIX and KILN_CUDA_PREFIX when it is first needed; the simulator's
- * libamdhip64, which any HIP program may load, KILN_SIM_DEVICES and KILN_ROCM_PREFIX. Listings for its loads
+ * libamdhip64, which any HIP program may load, KILN_SIM_* and KILN_ROCM_PREFIX. Listings for its loads
  * are kept in the cache of the service that loads. */
 typedef struct kiln_config {
     size_t struct_size;

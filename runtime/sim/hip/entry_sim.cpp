@@ -30,6 +30,25 @@ KILN_EXPORT int kiln_sim_pop_places() {
     }));
 }
 
+KILN_EXPORT int kiln_sim_set_rules(int device, const kiln_sim_rules* rules) {
+    return static_cast<int>(enter([&](ThreadState& thread, Runtime& runtime) {
+        if (rules != nullptr && rules->struct_bytes != sizeof *rules) {
+            return hipErrorInvalidValue;
+        }
+        if (!runtime.valid(device)) {
+            return hipErrorInvalidDevice;
+        }
+        SimDevice& on = runtime.device(device);
+        const auto wanted = rules != nullptr ? changed(on.rules(), *rules) : environment_rules();
+        if (!wanted) {
+            thread.detail = wanted.error().message;
+            return hipErrorInvalidValue;
+        }
+        on.set_rules(*wanted);
+        return hipSuccess;
+    }));
+}
+
 KILN_EXPORT int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {
     return static_cast<int>(enter([&](ThreadState&, Runtime& runtime) {
         if (counts == nullptr || counts->struct_bytes != sizeof *counts) {

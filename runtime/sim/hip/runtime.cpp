@@ -108,8 +108,9 @@ Runtime& Runtime::get() {
 }
 
 Runtime::Runtime(const kiln_sim_config& config) : generation_((watch_forks(), fork_generation())) {
+    const Rules rules = environment_rules();
     for (int ordinal = 0; ordinal < config.num_devices; ++ordinal) {
-        devices_.push_back(std::make_unique<SimDevice>(ordinal, config.memory_bytes, config.threads));
+        devices_.push_back(std::make_unique<SimDevice>(ordinal, config.memory_bytes, config.threads, rules));
         null_streams_.push_back(std::make_shared<Stream>(*devices_.back(), Stream::Kind::null));
         all_streams_.push_back(null_streams_.back());
     }

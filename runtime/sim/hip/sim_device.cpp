@@ -5,8 +5,11 @@
 namespace kiln::sim::hip {
 
 void SimDevice::run(const Dispatch& dispatch) {
+    const Rules now = rules();
+    const MachineConfig machine{
+        .threads = threads_, .order = now.order, .scopes = now.scopes, .stop = &stop_};
     bool bad_address = false;
-    auto counts = sim::run(dispatch, memory_, machine_, &bad_address);
+    auto counts = sim::run(dispatch, memory_, machine, &bad_address);
     if (!counts) {
         // HIP tells an access to nothing from every other fault.
         fail(bad_address ? hipErrorIllegalAddress : hipErrorLaunchFailure, std::move(counts.error().message));
@@ -14,6 +17,16 @@ void SimDevice::run(const Dispatch& dispatch) {
     }
     const std::scoped_lock lock(mutex_);
     add(counts_, *counts);
+}
+
+void SimDevice::set_rules(const Rules& rules) {
+    const std::scoped_lock lock(mutex_);
+    rules_ = rules;
+}
+
+Rules SimDevice::rules() const {
+    const std::scoped_lock lock(mutex_);
+    return rules_;
 }
 
 void SimDevice::fail(hipError_t error, std::string message) {

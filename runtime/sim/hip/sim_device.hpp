@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/device/hip/types.hpp"
+#include "runtime/sim/hip/rules.hpp"
 #include "runtime/sim/machine.hpp"
 
 namespace kiln::sim::hip {
@@ -15,14 +16,18 @@ using namespace kiln::hip;
 // Thread safe.
 class SimDevice {
   public:
-    SimDevice(int ordinal, std::size_t memory_bytes, unsigned threads)
-        : ordinal_(ordinal), machine_{.threads = threads, .stop = &stop_}, memory_(memory_bytes) {}
+    SimDevice(int ordinal, std::size_t memory_bytes, unsigned threads, const Rules& rules)
+        : ordinal_(ordinal), threads_(threads), memory_(memory_bytes), rules_(rules) {}
 
     [[nodiscard]] int ordinal() const { return ordinal_; }
     [[nodiscard]] Memory& memory() { return memory_; }
 
     // Runs a kernel to its end. A broken rule becomes the device's fault.
     void run(const Dispatch& dispatch);
+
+    // Of launches that begin from now on.
+    void set_rules(const Rules& rules);
+    [[nodiscard]] Rules rules() const;
 
     // For the end of the process: a kernel that runs, or is yet to, fails soon.
     void stop() { stop_.store(true, std::memory_order_relaxed); }
@@ -38,12 +43,13 @@ class SimDevice {
   private:
     // Constant after construction.
     const int ordinal_;
-    const MachineConfig machine_;
+    const unsigned threads_;
 
     std::atomic<bool> stop_ = false;
     Memory memory_;
     std::atomic<hipError_t> fault_ = hipSuccess;
     mutable std::mutex mutex_;
+    Rules rules_;                     // protected by mutex_
     std::string fault_message_;       // protected by mutex_
     device::ExecutionCounts counts_;  // protected by mutex_
 };
