@@ -37,7 +37,7 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_NULL_POINTER, "null_pointer", "an array, or a workspace that is needed, is null"},
     {KILN_DECLINE_X_ALIGNMENT, "x_alignment", "x is not aligned to 16 bytes"},
     {KILN_DECLINE_X_ROW_STRIDE, "x_row_stride",
-     "the row stride of x is below K, not a multiple of 8, or 2^25 elements and more"},
+     "the row stride of x is below its columns, not a multiple of 8, or too large"},
     {KILN_DECLINE_W_ALIGNMENT, "w_alignment", "w is not aligned to 16 bytes"},
     {KILN_DECLINE_W_SCALE_ALIGNMENT, "w_scale_alignment", "w_scale is not aligned to 4 bytes"},
     {KILN_DECLINE_OUT_ALIGNMENT, "out_alignment", "out is not aligned to 16 bytes"},

@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "kiln/kiln.h"
+#include "runtime/operators/kernel_launch.hpp"
+#include "runtime/operators/launch_checks.hpp"
 
 namespace kiln::operators {
 
@@ -20,5 +22,88 @@ struct FusedMoeProblem {
     std::int64_t slots = 0;
     bool fp8 = false;  // else mxfp4
 };
+
+// The kernels' explicit arguments, naturally aligned: what the code object's metadata must say too.
+struct FusedMoeKernargs {
+    const void* x;
+    const void* w13;
+    const void* w13_scale;
+    const void* w2;
+    const void* w2_scale;
+    const std::int32_t* ids;
+    const float* weights;
+    void* out;
+    std::int32_t* flag;  // never null
+    void* h;             // scratch of fused_moe_h_bytes()
+    std::int32_t m;
+    std::int32_t ldx;  // elements
+};
+static_assert(sizeof(FusedMoeKernargs) == 88);
+
+// The intermediate, bf16 [m * slots, intermediate] in an order that the kernels choose.
+[[nodiscard]] constexpr std::int64_t fused_moe_h_bytes(std::int64_t intermediate, std::int64_t slots,
+                                                       std::int64_t m) {
+    return m * slots * intermediate * 2;
+}
+// Kernels reach 64 rows of x by 32-bit byte offsets, to which those of lanes without work add.
+inline constexpr std::int64_t kFusedMoeMaxRowStride = std::int64_t{1} << 24;
+
+// Behind it in the scratch: the word that takes the flag where the caller wants none. In front of it would do
+// no good to the alignment of what is read most.
+inline constexpr std::int64_t kFusedMoeFlagBytes = 16;
+
+// What a launch may still decline for, M, the workspace and the device aside; 0 when nothing.
+[[nodiscard]] inline int check_launch(const FusedMoeProblem& problem, std::int64_t /*m*/,
+                                      const kiln_fused_moe_args& args) {
+    if (args.x == nullptr || args.w13 == nullptr || args.w13_scale == nullptr || args.w2 == nullptr ||
+        args.w2_scale == nullptr || args.ids == nullptr || args.weights == nullptr || args.out == nullptr) {
+        return KILN_DECLINE_NULL_POINTER;
+    }
+    if (is_misaligned(args.x, 16)) {
+        return KILN_DECLINE_X_ALIGNMENT;
+    }
+    if (args.ldx < problem.hidden || args.ldx % 8 != 0 || args.ldx >= kFusedMoeMaxRowStride) {
+        return KILN_DECLINE_X_ROW_STRIDE;
+    }
+    if (is_misaligned(args.w13, 16) || is_misaligned(args.w2, 16)) {
+        return KILN_DECLINE_W_ALIGNMENT;
+    }
+    if (is_misaligned(args.w13_scale, 4) || is_misaligned(args.w2_scale, 4)) {
+        return KILN_DECLINE_W_SCALE_ALIGNMENT;
+    }
+    if (is_misaligned(args.ids, 4)) {
+        return KILN_DECLINE_IDS_ALIGNMENT;
+    }
+    if (is_misaligned(args.weights, 4)) {
+        return KILN_DECLINE_WEIGHTS_ALIGNMENT;
+    }
+    if (is_misaligned(args.out, 16)) {
+        return KILN_DECLINE_OUT_ALIGNMENT;
+    }
+    if (is_misaligned(args.invalid_id, 4)) {
+        return KILN_DECLINE_FLAG_ALIGNMENT;
+    }
+    return KILN_OK;
+}
+
+[[nodiscard]] inline FusedMoeKernargs pack(const FusedMoeProblem& problem, std::int64_t m,
+                                           const kiln_fused_moe_args& args, const Workspace& workspace) {
+    auto* h = static_cast<std::byte*>(workspace.scratch);
+    auto* unwanted = h + fused_moe_h_bytes(problem.intermediate, problem.slots, m);
+    return {args.x,
+            args.w13,
+            args.w13_scale,
+            args.w2,
+            args.w2_scale,
+            args.ids,
+            args.weights,
+            args.out,
+            args.invalid_id != nullptr ? args.invalid_id : reinterpret_cast<std::int32_t*>(unwanted),
+            h,
+            static_cast<std::int32_t>(m),
+            static_cast<std::int32_t>(args.ldx)};
+}
+
+[[nodiscard]] const Operator& fused_moe();
 
 }  // namespace kiln::operators

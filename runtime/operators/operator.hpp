@@ -16,6 +16,7 @@
 
 #include "runtime/device/device.hpp"
 #include "runtime/operators/decline.hpp"
+#include "runtime/operators/fused_moe.hpp"
 #include "runtime/operators/kernel_launch.hpp"
 #include "runtime/operators/linear.hpp"
 #include "runtime/tables/loader.hpp"
@@ -83,7 +84,8 @@ class Template {
 };
 
 // The problem with names resolved, for the launch path.
-using TypedProblem = std::variant<LinearProblem>;
+using TypedProblem = std::variant<LinearProblem,  //
+                                  FusedMoeProblem>;
 
 class Operator {
   public:

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/service/fused_moe_trial.hpp"
 #include "runtime/service/graph_replay.hpp"
 #include "runtime/service/linear_trial.hpp"
 
@@ -381,6 +382,22 @@ Result<TrialResult> Run::finish() {
     return std::move(result_);
 }
 
+Result<DeviceArray> load_weights(const std::shared_ptr<Device>& device, const TrialInput& input) {
+    if (input.parts.empty()) {
+        return DeviceArray::upload(device, input.bytes);
+    }
+    Result<DeviceArray> memory = DeviceArray::create(device, input.whole_bytes);
+    for (const TrialPart& part : input.parts) {
+        if (memory) {
+            auto* at = static_cast<std::byte*>(memory->get()) + part.offset;
+            if (Result<void> copied = device->copy_to_device(at, part.bytes, nullptr); !copied) {
+                return fail(copied);
+            }
+        }
+    }
+    return memory;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Trial>> Trial::create(std::shared_ptr<const Plan> plan, std::int64_t max_m,
@@ -394,7 +411,7 @@ Result<std::unique_ptr<Trial>> Trial::create(std::shared_ptr<const Plan> plan,
                                              std::unique_ptr<TrialCase> arrays) {
     std::vector<DeviceArray> weights;
     for (const TrialInput& input : arrays->weights()) {
-        Result<DeviceArray> memory = DeviceArray::upload(plan->shared_device(), input.bytes);
+        Result<DeviceArray> memory = load_weights(plan->shared_device(), input);
         if (!memory) {
             return fail(memory);
         }

@@ -19,6 +19,12 @@
 
 namespace kiln::service {
 
+// A part of an array, at so many bytes from its beginning.
+struct TrialPart {
+    std::size_t offset = 0;
+    ByteView bytes;
+};
+
 // An array that a launch reads, exactly as large as it may be read.
 struct TrialInput {
     std::string_view name;
@@ -26,6 +32,10 @@ struct TrialInput {
     // Of one more token: rows of NaN (a number far out of range where it is read as an integer) follow those
     // of the case when a kernel is to be caught that reads them and lets it show. 0 for weights.
     std::size_t token_bytes = 0;
+    // In place of `bytes`, weights of which a launch reads no more than this: the size of the whole, which is
+    // not written elsewhere.
+    std::size_t whole_bytes = 0;
+    std::vector<TrialPart> parts = {};
 };
 
 // An array that a launch writes, all of it but for what the operator leaves alone.

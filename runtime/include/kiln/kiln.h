@@ -128,12 +128,12 @@ typedef enum kiln_decline {
     KILN_DECLINE_W_SCALE_LAYOUT = 29,   /* weight scales in another order than the weights' format has */
 
     /* Decided at a launch. */
-    KILN_DECLINE_M_NEGATIVE = 64,        /* M below 0; M = 0 succeeds and launches nothing */
-    KILN_DECLINE_M_TOO_LARGE = 65,       /* M above the last bucket of the row */
-    KILN_DECLINE_NULL_POINTER = 66,      /* an array, or a workspace that is needed, is null */
-    KILN_DECLINE_X_ALIGNMENT = 67,       /* x not aligned to 16 bytes */
-    KILN_DECLINE_X_ROW_STRIDE = 68,      /* row stride of x below K, not a multiple of 8, or 2^25 and more */
-    KILN_DECLINE_W_ALIGNMENT = 69,       /* w not aligned to 16 bytes */
+    KILN_DECLINE_M_NEGATIVE = 64,   /* M below 0; M = 0 succeeds and launches nothing */
+    KILN_DECLINE_M_TOO_LARGE = 65,  /* M above the last bucket of the row */
+    KILN_DECLINE_NULL_POINTER = 66, /* an array, or a workspace that is needed, is null */
+    KILN_DECLINE_X_ALIGNMENT = 67,  /* x not aligned to 16 bytes */
+    KILN_DECLINE_X_ROW_STRIDE = 68, /* row stride of x below its columns, no multiple of 8, or too large */
+    KILN_DECLINE_W_ALIGNMENT = 69,  /* w not aligned to 16 bytes */
     KILN_DECLINE_W_SCALE_ALIGNMENT = 70, /* w_scale not aligned to 4 bytes */
     KILN_DECLINE_OUT_ALIGNMENT = 71,     /* out not aligned to 16 bytes */
     KILN_DECLINE_OTHER_DEVICE = 72,      /* the calling thread's current device is not the plan's */
@@ -399,6 +399,8 @@ typedef enum kiln_scale_granularity {
 
 /* The operators, each with its problem, the arrays of a launch, and its functions: kiln_OPERATOR_supports,
  * kiln_OPERATOR_prepare and kiln_OPERATOR_launch. */
-#include "linear.h" /* beside this header, however that was found */
+/* Beside this header, however that was found. */
+#include "fused_moe.h"
+#include "linear.h"
 
 #endif /* KILN_KILN_H_ */

@@ -354,6 +354,7 @@ class [[nodiscard]] Service {
 }  // namespace kiln
 
 // The operators: what Service::supports(), Service::prepare() and Plan take as a problem.
+#include "kiln/fused_moe.hpp"
 #include "kiln/linear.hpp"
 
 #endif  // KILN_KILN_HPP_

@@ -1,0 +1,179 @@
+#include "runtime/operators/fused_moe_small_m.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "runtime/operators/constants_check.hpp"
+#include "runtime/operators/fused_moe.hpp"
+
+namespace kiln::operators {
+
+namespace {
+
+constexpr std::int64_t kMostTokens = 64;
+constexpr std::int64_t kMostPairs = 704;
+constexpr std::int64_t kLdsBytes = 160 * 1024;
+constexpr std::int64_t kTileRows = 16;
+constexpr std::int64_t kBlock = 128;
+constexpr std::int64_t kWave = 64;
+constexpr std::int64_t kMostOfAllExperts = std::int64_t{1} << 31;
+constexpr std::int64_t kMostOffset = (std::int64_t{1} << 32) - (std::int64_t{1} << 16);
+
+constexpr ConstantName kNames[] = {
+    {"columns", "kColumns"},
+    {"gate_up_waves", "kGateUpWaves"},
+    {"row_tiles", "kRowTiles"},
+    {"down_waves", "kDownWaves"},
+};
+
+FusedMoeProblem dimensions(const Problem& problem) {
+    return std::get<FusedMoeProblem>(fused_moe().typed(problem));
+}
+
+// LDS of a work-group at most, as the template's README counts it.
+std::int64_t gate_up_lds(const FusedMoeProblem& problem, std::int64_t max_m, std::int64_t waves,
+                         std::int64_t columns) {
+    const std::int64_t of_expert = max_m == 1 ? 0 : max_m <= 32 ? 4 : 8;
+    return 1024 * waves * ceil_div(max_m, kTileRows) * (columns > 8 ? 2 : 1) + of_expert * problem.experts;
+}
+std::int64_t down_lds(const FusedMoeProblem& problem, std::int64_t max_m, std::int64_t row_tiles) {
+    const std::int64_t pairs = max_m * problem.slots;
+    const std::int64_t row = row_tiles == 1 ? kTileRows : kTileRows * row_tiles + 4;
+    const std::int64_t groups = std::min(pairs, problem.experts);
+    return 4 * row * (pairs + 1) + 8 * pairs + (max_m == 1 ? 0 : 12 * (problem.experts + groups));
+}
+
+void check_constants(const FusedMoeProblem& problem, const Bucket& bucket, Demands& require) {
+    const std::int64_t columns = constant(bucket, "columns");
+    const std::int64_t gate_up_waves = constant(bucket, "gate_up_waves");
+    const std::int64_t row_tiles = constant(bucket, "row_tiles");
+    const std::int64_t down_waves = constant(bucket, "down_waves");
+    // One token of mxfp4 has work-groups that take columns of two experts, by offsets over all of them.
+    const bool any_columns = bucket.max_m == 1 && !problem.fp8;
+    require(columns == 8 || columns == 16 || (any_columns && columns >= 1 && columns <= 16),
+            "/constants/columns", any_columns ? "1 to 16" : "8 or 16", columns);
+    if (any_columns && columns >= 1 && problem.intermediate % columns != 0) {
+        const std::int64_t bytes = problem.experts * problem.intermediate * problem.hidden;
+        require(bytes < kMostOfAllExperts, "/constants/columns",
+                fmt::format("a divisor of intermediate = {}: the weights of all experts are {} bytes, {} and "
+                            "more",
+                            problem.intermediate, bytes, kMostOfAllExperts),
+                columns);
+    }
+    const std::int64_t blocks = problem.hidden / kBlock;
+    if (require(gate_up_waves >= 1 && gate_up_waves <= 16 && blocks % gate_up_waves == 0,
+                "/constants/gate_up_waves", fmt::format("1 to 16, a divisor of hidden / 128 = {}", blocks),
+                gate_up_waves)) {
+        const std::int64_t lds = gate_up_lds(problem, bucket.max_m, gate_up_waves, columns);
+        require(lds <= kLdsBytes, "/constants/gate_up_waves",
+                fmt::format("at most {} bytes of LDS in gate_up", kLdsBytes), lds);
+    }
+    const std::int64_t tiles = problem.hidden / kTileRows;
+    if (require(row_tiles >= 1 && row_tiles <= 8 && tiles % row_tiles == 0, "/constants/row_tiles",
+                fmt::format("1 to 8, a divisor of hidden / 16 = {}", tiles), row_tiles)) {
+        const std::int64_t lds = down_lds(problem, bucket.max_m, row_tiles);
+        require(lds <= kLdsBytes, "/constants/row_tiles",
+                fmt::format("at most {} bytes of LDS in down", kLdsBytes), lds);
+    }
+    require(down_waves >= 1 && down_waves <= 16, "/constants/down_waves", "1 to 16", down_waves);
+}
+
+// Constant, thread safe.
+class SmallM final : public Template {
+  public:
+    std::string_view id() const override { return "fused_moe/small_m"; }
+    std::string_view processor() const override { return "gfx950"; }
+
+    std::vector<tables::RowFault> check(const Problem& problem, const Bucket& bucket) const override {
+        std::vector<tables::RowFault> faults = check_constant_names(*this, bucket, kNames);
+        if (!faults.empty()) {
+            return faults;
+        }
+        // The first keeps what follows within 64 bits.
+        const FusedMoeProblem dimensions = operators::dimensions(problem);
+        Demands require;
+        const std::int64_t most_m = std::min(kMostTokens, kMostPairs / dimensions.slots);
+        const std::int64_t expert = dimensions.hidden * dimensions.intermediate * (dimensions.fp8 ? 2 : 1);
+        if (require(dimensions.hidden < kMostOffset / dimensions.intermediate / 2 && expert < kMostOffset,
+                    "/constants",
+                    fmt::format("weights of an expert below {} bytes: they are reached by 32-bit offsets",
+                                kMostOffset),
+                    dimensions.hidden) &&
+            require(bucket.max_m <= most_m, "/max_m",
+                    fmt::format("at most {}: {} tokens, and {} pairs of token and slot", most_m, kMostTokens,
+                                kMostPairs),
+                    bucket.max_m)) {
+            check_constants(dimensions, bucket, require);
+        }
+        return require.take();
+    }
+
+    std::string kernel_name(const Problem& problem, const Bucket& bucket) const override {
+        const auto [hidden, intermediate, experts, slots, fp8] = dimensions(problem);
+        return fmt::format("kiln_fused_moe_{}_h{}_i{}_e{}_s{}_m{}", fp8 ? "fp8" : "mxfp4", hidden,
+                           intermediate, experts, slots, bucket.max_m);
+    }
+
+    std::vector<KernelLaunch> kernels(const Problem& problem, const Bucket& bucket) const override {
+        const FusedMoeProblem dimensions = operators::dimensions(problem);
+        const std::string name = kernel_name(problem, bucket);
+        const auto block = [&](std::string_view waves) {
+            return device::LaunchShape{
+                {1, 1, 1}, {static_cast<std::uint32_t>(kWave * constant(bucket, waves)), 1, 1}, 0};
+        };
+        const std::int64_t columns = constant(bucket, "columns");
+        GridRule gate_up;
+        if (bucket.max_m == 1) {
+            gate_up.fixed =
+                static_cast<std::uint32_t>(ceil_div(dimensions.slots * dimensions.intermediate, columns));
+        } else {
+            // The columns of an expert for each pair, or for each expert where those are fewer.
+            gate_up.per_step = static_cast<std::uint32_t>(dimensions.intermediate / columns);
+            gate_up.per_token = static_cast<std::uint32_t>(dimensions.slots);
+            gate_up.most = gate_up.per_step * static_cast<std::uint32_t>(dimensions.experts);
+        }
+        const GridRule down{.fixed = static_cast<std::uint32_t>(dimensions.hidden / kTileRows /
+                                                                constant(bucket, "row_tiles"))};
+        return {{kernel_symbol(name, "gate_up"), block("gate_up_waves"), gate_up},
+                {kernel_symbol(name, "down"), block("down_waves"), down}};
+    }
+
+    WorkspaceNeed workspace(const Problem& problem, const Bucket& /*bucket*/, std::int64_t m) const override {
+        const FusedMoeProblem dimensions = operators::dimensions(problem);
+        return {
+            .zeroed = 0,
+            .scratch = fused_moe_h_bytes(dimensions.intermediate, dimensions.slots, m) + kFusedMoeFlagBytes};
+    }
+
+    std::vector<std::pair<std::string, std::int64_t>> constants(const Problem& problem,
+                                                                const Bucket& bucket) const override {
+        const auto [hidden, intermediate, experts, slots, fp8] = dimensions(problem);
+        std::vector<std::pair<std::string, std::int64_t>> all{
+            {"kHidden", hidden}, {"kIntermediate", intermediate}, {"kExperts", experts},
+            {"kSlots", slots},   {"kFp8", fp8 ? 1 : 0},           {"kMaxM", bucket.max_m}};
+        for (const ConstantName& name : kNames) {
+            all.emplace_back(name.header, constant(bucket, name.row));
+        }
+        return all;
+    }
+
+    std::vector<std::string> options() const override {
+        return {"-O3", "-std=c++20", "-mcumode", "-fhip-kernel-arg-name", "-Wall", "-Wextra"};
+    }
+
+    std::string probe() const override {
+        return "typedef __bf16 v2 __attribute__((ext_vector_type(2)));\n"
+               "extern \"C\" __global__ void kiln_probe(unsigned a, float s, v2* c) { "
+               "*c = __builtin_amdgcn_cvt_scalef32_pk_bf16_fp4(a, s, 0); }\n";
+    }
+};
+
+}  // namespace
+
+const Template& fused_moe_small_m_gfx950() {
+    static const SmallM source;
+    return source;
+}
+
+}  // namespace kiln::operators
