@@ -24,6 +24,12 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_W_SCALE_STRIDE, "w_scale_stride", "the weight scales are not contiguous"},
     {KILN_DECLINE_OUT_TYPE, "out_type", "the results are wanted in a type that is not served"},
     {KILN_DECLINE_BIAS, "bias", "a bias is to be added"},
+    {KILN_DECLINE_SHARED_EXPERTS, "shared_experts", "there are more shared experts than are served"},
+    {KILN_DECLINE_RENORMALISE, "renormalise", "the weights of the chosen experts are not renormalised"},
+    {KILN_DECLINE_EXPERT_PARALLEL, "expert_parallel", "ranks share the experts out"},
+    {KILN_DECLINE_EXPERT_MAP, "expert_map", "ids are mapped to where an expert lies"},
+    {KILN_DECLINE_SIMULATED_ROUTING, "simulated_routing", "routing is simulated, not computed"},
+    {KILN_DECLINE_SCORING, "scoring", "experts are scored, or chosen by their scores, in another way"},
     {KILN_DECLINE_EXPERT_MASK, "expert_mask", "a mask says which experts are local"},
     {KILN_DECLINE_LOCAL_TOKENS, "local_tokens", "the number of tokens is counted on the device"},
     {KILN_DECLINE_ACTIVATION, "activation", "the activation between the stages is one that is not served"},
@@ -32,6 +38,7 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_NOT_COMBINED, "not_combined", "the results of a token's experts are wanted one by one"},
     {KILN_DECLINE_W_SCALE_LAYOUT, "w_scale_layout",
      "the weight scales are in another order than the weights' format has"},
+    {KILN_DECLINE_GATE_STRIDE, "gate_stride", "a gate is not contiguous"},
     {KILN_DECLINE_M_NEGATIVE, "m_negative", "M is below 0"},
     {KILN_DECLINE_M_TOO_LARGE, "m_too_large", "M is above the last bucket"},
     {KILN_DECLINE_NULL_POINTER, "null_pointer", "an array, or a workspace that is needed, is null"},
@@ -48,6 +55,7 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_IDS_ALIGNMENT, "ids_alignment", "ids are not aligned to 4 bytes"},
     {KILN_DECLINE_WEIGHTS_ALIGNMENT, "weights_alignment", "the routing weights are not aligned to 4 bytes"},
     {KILN_DECLINE_WORKSPACE_ALIGNMENT, "workspace_alignment", "the workspace is not aligned to 256 bytes"},
+    {KILN_DECLINE_GATE_ALIGNMENT, "gate_alignment", "a gate is not aligned to 16 bytes"},
     {KILN_DECLINE_FLAG_ALIGNMENT, "flag_alignment", "the flag for invalid ids is not aligned to 4 bytes"},
 };
 

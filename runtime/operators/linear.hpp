@@ -1,6 +1,6 @@
 // The operator `linear`: its problem, the arguments of its kernel, and the checks of a launch.
 //
-// The mathematics, the layouts and the meaning of every field stand in the public header (kiln.h, "linear").
+// The mathematics, the layouts and the meaning of every field stand in the public header (kiln/linear.h).
 #pragma once
 
 #include <cstddef>
@@ -36,11 +36,8 @@ static_assert(sizeof(LinearKernargs) == 40);
     if (args.x == nullptr || args.w == nullptr || args.w_scale == nullptr || args.out == nullptr) {
         return KILN_DECLINE_NULL_POINTER;
     }
-    if (is_misaligned(args.x, 16)) {
-        return KILN_DECLINE_X_ALIGNMENT;
-    }
-    if (args.ldx < problem.k || args.ldx % 8 != 0 || args.ldx >= kMaxRowStride) {
-        return KILN_DECLINE_X_ROW_STRIDE;
+    if (const int decline = check_rows(args.x, args.ldx, problem.k); decline != KILN_OK) {
+        return decline;
     }
     if (is_misaligned(args.w, 16)) {
         return KILN_DECLINE_W_ALIGNMENT;

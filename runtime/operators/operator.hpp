@@ -19,6 +19,7 @@
 #include "runtime/operators/fused_moe.hpp"
 #include "runtime/operators/kernel_launch.hpp"
 #include "runtime/operators/linear.hpp"
+#include "runtime/operators/router.hpp"
 #include "runtime/tables/loader.hpp"
 #include "runtime/tables/table.hpp"
 
@@ -85,6 +86,7 @@ class Template {
 
 // The problem with names resolved, for the launch path.
 using TypedProblem = std::variant<LinearProblem,  //
+                                  RouterProblem,  //
                                   FusedMoeProblem>;
 
 class Operator {

@@ -229,6 +229,26 @@ TEST_CASE("tables: every dense projection that the layouts allow has a shipped r
     }
 }
 
+TEST_CASE("tables: every model's router has a shipped row") {
+    const Scratch scratch;
+    const auto service = kiln::test::open(kiln::test::overrides_in(scratch));
+    const auto models = nlohmann::json::parse(Scratch::read(KILN_TEST_DATA "/model_shapes.json"))["moe"];
+    CHECK(models.size() == 52);
+    for (const auto& model : models) {
+        CAPTURE(model.dump());
+        const auto field = [&](const char* name) { return model[name].get<std::int64_t>(); };
+        const auto problem = *kiln::operators::complete(kiln::operators::router(),
+                                                        {{"hidden", field("hidden")},
+                                                         {"experts", field("E")},
+                                                         {"top_k", field("topk")},
+                                                         {"shared", field("E_fused") - field("E")}});
+        const auto found = service->snapshot()->table->find("router", problem, *parse_target(kDevice));
+        REQUIRE(found.row != nullptr);
+        CHECK(mentions(found.row->provenance.note, model["model"].get<std::string>()));
+        CHECK(found.row->buckets.back().max_m == 8);
+    }
+}
+
 TEST_CASE("tables: shipped rows that no one has timed are what the operator's rule makes") {
     const Scratch scratch;
     const auto service = kiln::test::open(kiln::test::overrides_in(scratch));

@@ -112,20 +112,27 @@ typedef enum kiln_decline {
     KILN_DECLINE_DIMENSIONS = 7,   /* dimensions that the operator's layouts do not allow */
     KILN_DECLINE_X_TYPE = 8,       /* activations of another type than the operator takes */
     KILN_DECLINE_X_QUANTISED = 9,  /* activations already quantised: an input scale is given */
-    KILN_DECLINE_X_INNER_STRIDE = 10,   /* neighbours in a row of x are not adjacent in memory */
-    KILN_DECLINE_W_TYPE = 11,           /* weights of another type */
-    KILN_DECLINE_W_LAYOUT = 12,         /* weights not preshuffled */
-    KILN_DECLINE_W_SCALE_TYPE = 13,     /* weight scales of another type */
-    KILN_DECLINE_W_SCALE_SHAPE = 14,    /* weight scales of another granularity */
-    KILN_DECLINE_W_SCALE_STRIDE = 15,   /* weight scales not contiguous */
-    KILN_DECLINE_OUT_TYPE = 16,         /* results wanted in another type */
-    KILN_DECLINE_BIAS = 17,             /* a bias is to be added */
-    KILN_DECLINE_EXPERT_MASK = 24,      /* a mask says which experts are local */
-    KILN_DECLINE_LOCAL_TOKENS = 25,     /* the number of tokens is counted on the device */
-    KILN_DECLINE_ACTIVATION = 26,       /* another activation between the two stages of an expert */
-    KILN_DECLINE_WEIGHTED_STAGE_1 = 27, /* the routing weights are to be applied in the first stage */
-    KILN_DECLINE_NOT_COMBINED = 28,     /* the results of a token's experts are wanted one by one */
-    KILN_DECLINE_W_SCALE_LAYOUT = 29,   /* weight scales in another order than the weights' format has */
+    KILN_DECLINE_X_INNER_STRIDE = 10,    /* neighbours in a row of x are not adjacent in memory */
+    KILN_DECLINE_W_TYPE = 11,            /* weights of another type */
+    KILN_DECLINE_W_LAYOUT = 12,          /* weights not preshuffled */
+    KILN_DECLINE_W_SCALE_TYPE = 13,      /* weight scales of another type */
+    KILN_DECLINE_W_SCALE_SHAPE = 14,     /* weight scales of another granularity */
+    KILN_DECLINE_W_SCALE_STRIDE = 15,    /* weight scales not contiguous */
+    KILN_DECLINE_OUT_TYPE = 16,          /* results wanted in another type */
+    KILN_DECLINE_BIAS = 17,              /* a bias is to be added */
+    KILN_DECLINE_SHARED_EXPERTS = 18,    /* more shared experts than are served */
+    KILN_DECLINE_RENORMALISE = 19,       /* the weights of the chosen experts are not renormalised */
+    KILN_DECLINE_EXPERT_PARALLEL = 20,   /* ranks share the experts out */
+    KILN_DECLINE_EXPERT_MAP = 21,        /* ids are mapped to where an expert lies (EPLB) */
+    KILN_DECLINE_SIMULATED_ROUTING = 22, /* routing is simulated, not computed */
+    KILN_DECLINE_SCORING = 23,           /* experts are scored, or chosen by their scores, in another way */
+    KILN_DECLINE_EXPERT_MASK = 24,       /* a mask says which experts are local */
+    KILN_DECLINE_LOCAL_TOKENS = 25,      /* the number of tokens is counted on the device */
+    KILN_DECLINE_ACTIVATION = 26,        /* another activation between the two stages of an expert */
+    KILN_DECLINE_WEIGHTED_STAGE_1 = 27,  /* the routing weights are to be applied in the first stage */
+    KILN_DECLINE_NOT_COMBINED = 28,      /* the results of a token's experts are wanted one by one */
+    KILN_DECLINE_W_SCALE_LAYOUT = 29,    /* weight scales in another order than the weights' format has */
+    KILN_DECLINE_GATE_STRIDE = 41,       /* a gate of the router not contiguous */
 
     /* Decided at a launch. */
     KILN_DECLINE_M_NEGATIVE = 64,   /* M below 0; M = 0 succeeds and launches nothing */
@@ -144,6 +151,7 @@ typedef enum kiln_decline {
     KILN_DECLINE_IDS_ALIGNMENT = 75,       /* ids not aligned to 4 bytes */
     KILN_DECLINE_WEIGHTS_ALIGNMENT = 76,   /* weights (of the router) not aligned to 4 bytes */
     KILN_DECLINE_WORKSPACE_ALIGNMENT = 77, /* the workspace not aligned to 256 bytes */
+    KILN_DECLINE_GATE_ALIGNMENT = 85,      /* a gate of the router not aligned to 16 bytes */
     KILN_DECLINE_FLAG_ALIGNMENT = 86       /* invalid_id not aligned to 4 bytes */
 } kiln_decline;
 
@@ -402,5 +410,6 @@ typedef enum kiln_scale_granularity {
 /* Beside this header, however that was found. */
 #include "fused_moe.h"
 #include "linear.h"
+#include "router.h"
 
 #endif /* KILN_KILN_H_ */
