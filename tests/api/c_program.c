@@ -78,6 +78,19 @@ int main(void) {
     REQUIRE(strcmp(kiln_plan_kernel_name(plan, 32), "kiln_linear_n4096_k1024_m32") == 0);
     REQUIRE(kiln_plan_kernel_name(plan, 33) == NULL);
 
+    kiln_router routing = KILN_ROUTER_INIT;
+    routing.hidden = 4096;
+    routing.experts = 512;
+    routing.top_k = 10;
+    REQUIRE(kiln_router_supports(service, 0, &routing, NULL) == KILN_OK);
+    routing.simulated = 1;
+    REQUIRE(kiln_router_supports(service, 0, &routing, NULL) == KILN_DECLINE_SIMULATED_ROUTING);
+    routing.simulated = 0;
+    routing.reserved = 1;
+    REQUIRE(kiln_router_supports(service, 0, &routing, NULL) == -KILN_ERROR_INVALID_ARGUMENT);
+    REQUIRE(kiln_router_launch(plan, NULL, 0, NULL) ==
+            -KILN_ERROR_INVALID_ARGUMENT); /* of another operator */
+
     /* x = 1, w = 1, scales 1: every output is K. */
     static uint16_t x[(M - 1) * LDX + K];
     static uint8_t row_major[N * K];

@@ -94,10 +94,11 @@ std::unique_ptr<Trial> trial_of(const std::shared_ptr<const Plan>& plan,
     return *std::move(trial);
 }
 
-// Every token the same few values.
+// Every element of the tokens, and of the gates, the same.
 RouterArrays filled(RouterArrays arrays, float x, float gate) {
     std::ranges::fill(arrays.x, formats::float_to_bf16(x));
     std::ranges::fill(arrays.gate, formats::float_to_bf16(gate));
+    std::ranges::fill(arrays.shared_gate, formats::float_to_bf16(gate));
     return arrays;
 }
 

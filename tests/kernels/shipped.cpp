@@ -65,11 +65,17 @@ std::vector<operators::Specialisation> shipped_specialisations(std::string_view 
 
 operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std::int64_t max_m,
                                             const tables::Constants& constants, std::string_view processor) {
+    const auto problem = value_of(operators::complete(operators::linear(), {{"n", n}, {"k", k}}));
+    return specialise_shape(operators::linear(), problem, {max_m, "linear/small_m", constants}, processor);
+}
+
+operators::Specialisation specialise_shape(const operators::Operator& op, const operators::Problem& problem,
+                                           const operators::Bucket& bucket, std::string_view processor) {
     tables::Row row;
-    row.operator_name = "linear";
-    row.problem = {{"n", n}, {"k", k}};
+    row.operator_name = op.name();
+    row.problem = problem;
     row.target = value_of(tables::parse_target(processor));
-    row.buckets = {{max_m, "linear/small_m", constants}};
+    row.buckets = {bucket};
     for (const tables::RowFault& fault : operators::check_row(row)) {
         FAIL_CHECK(fault.pointer << ": expected " << fault.expected << ", found " << fault.found);
     }

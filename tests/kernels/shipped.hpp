@@ -24,6 +24,10 @@ operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std:
                                             const tables::Constants& constants,
                                             std::string_view processor = "gfx950");
 
+operators::Specialisation specialise_shape(const operators::Operator& op, const operators::Problem& problem,
+                                           const operators::Bucket& bucket,
+                                           std::string_view processor = "gfx950");
+
 // Whether this machine has a compiler for the processor; the reason is printed where it has none.
 bool can_build_for(std::string_view processor);
 

@@ -55,9 +55,11 @@ class Election {
     // By one work-item, after release_to_device(). True in the last work-group: its waves then
     // acquire_from_device().
     KILN_DEVICE bool arrive(u32 work_group) const {
-        constexpr u32 kGroups = kWorkGroups < kElectionGroups ? kWorkGroups : kElectionGroups;
-        const u32 group = work_group % kGroups;
-        const u32 members = (kWorkGroups - 1 - group) / kGroups + 1;
+        constexpr u32 kMembers = (kWorkGroups + kElectionGroups - 1) / kElectionGroups;
+        constexpr u32 kGroups = (kWorkGroups + kMembers - 1) / kMembers;
+        const u32 group = work_group / kMembers;
+        // The last group may have fewer.
+        const u32 members = group + 1 < kGroups ? kMembers : kWorkGroups - group * kMembers;
         if (!is_last(1 + group, members)) {
             return false;
         }
