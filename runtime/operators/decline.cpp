@@ -55,6 +55,11 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_IDS_ALIGNMENT, "ids_alignment", "ids are not aligned to 4 bytes"},
     {KILN_DECLINE_WEIGHTS_ALIGNMENT, "weights_alignment", "the routing weights are not aligned to 4 bytes"},
     {KILN_DECLINE_WORKSPACE_ALIGNMENT, "workspace_alignment", "the workspace is not aligned to 256 bytes"},
+    {KILN_DECLINE_SORTED_ALIGNMENT, "sorted_alignment",
+     "sorted_ids or sorted_weights is not aligned to 16 bytes, or sorted_expert_ids or num_valid to 4"},
+    {KILN_DECLINE_MOE_BUF_ALIGNMENT, "moe_buf_alignment", "moe_buf is not aligned to 16 bytes"},
+    {KILN_DECLINE_Q_ALIGNMENT, "q_alignment", "q is not aligned to 16 bytes"},
+    {KILN_DECLINE_Q_SCALE_ALIGNMENT, "q_scale_alignment", "q_scale is not aligned to 4 bytes"},
     {KILN_DECLINE_GATE_ALIGNMENT, "gate_alignment", "a gate is not aligned to 16 bytes"},
     {KILN_DECLINE_FLAG_ALIGNMENT, "flag_alignment", "the flag for invalid ids is not aligned to 4 bytes"},
 };

@@ -2,24 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "runtime/operators/gfx950.hpp"
 #include "runtime/operators/linear_small_m.hpp"
 
 namespace kiln::operators {
 
 namespace {
 
-constexpr std::int64_t kLdsBytes = 160 * 1024;
 constexpr std::int64_t kRegisters = 112;  // of 128 a lane at four waves a SIMD
 
 class SmallM final : public LinearSmallM {
   public:
     std::string_view processor() const override { return "gfx950"; }
 
-    std::vector<std::string> options() const override {
-        // The argument names are what the loader compares with the plan's; without the option they are not
-        // recorded.
-        return {"-O3", "-std=c++20", "-mcumode", "-fhip-kernel-arg-name", "-Wall", "-Wextra"};
-    }
+    std::vector<std::string> options() const override { return gfx950_options(); }
 
     std::string probe() const override {
         return "typedef int v8 __attribute__((ext_vector_type(8))); typedef float v4 "
@@ -75,8 +71,8 @@ void SmallM::check_constants(const LinearProblem& problem, const Bucket& bucket,
         return;
     }
     const std::int64_t lds = waves == 1 ? 0 : 1024 * waves * tiles_n * tiles_m;
-    require(lds <= kLdsBytes, "/constants/waves",
-            fmt::format("at most {} bytes of LDS: 1024 * waves * tiles_n * tiles_m", kLdsBytes), lds);
+    require(lds <= kGfx950LdsBytes, "/constants/waves",
+            fmt::format("at most {} bytes of LDS: 1024 * waves * tiles_n * tiles_m", kGfx950LdsBytes), lds);
     const std::int64_t registers = blocks_ahead * (8 * tiles_n + tiles_m * lane_rows) + 4 * tiles_n * tiles_m;
     require(registers <= kRegisters, "/constants/blocks_ahead",
             fmt::format("at most {} registers: blocks_ahead * (8 * tiles_n + tiles_m * lane_rows) + 4 * "

@@ -110,7 +110,7 @@ std::vector<std::uint8_t> without_meaningless(const MoeSortArrays& arrays, const
 }  // namespace
 
 MoeSortResult filled_moe_sort_result(const MoeSortProblem& problem, std::int64_t m, std::uint8_t filler) {
-    const std::size_t rows = size(moe_sort_capacity(problem, m));
+    const std::size_t rows = size(moe_sort_rows(problem, m));
     const std::size_t tokens = size(m * problem.hidden);
     MoeSortResult result;
     result.sorted_ids.assign(rows, filled<std::int32_t>(filler));
@@ -120,7 +120,7 @@ MoeSortResult filled_moe_sort_result(const MoeSortProblem& problem, std::int64_t
     result.moe_buf.assign(2 * tokens, filler);
     if (problem.quantised) {
         result.q.assign(tokens, filler);
-        result.q_scale.assign(formats::l3_bytes(rows, size(problem.hidden) / kMxGroup), filler);
+        result.q_scale.assign(size(moe_sort_scale_bytes(problem, m)), filler);
     }
     return result;
 }

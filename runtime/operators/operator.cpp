@@ -104,7 +104,7 @@ const Template* Operator::find_template(std::string_view id, std::string_view pr
 }
 
 std::span<const Operator* const> all_operators() {
-    static const Operator* const operators[] = {&linear(), &router(), &fused_moe()};
+    static const Operator* const operators[] = {&linear(), &router(), &moe_sort(), &fused_moe()};
     return operators;
 }
 

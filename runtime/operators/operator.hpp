@@ -19,6 +19,7 @@
 #include "runtime/operators/fused_moe.hpp"
 #include "runtime/operators/kernel_launch.hpp"
 #include "runtime/operators/linear.hpp"
+#include "runtime/operators/moe_sort.hpp"
 #include "runtime/operators/router.hpp"
 #include "runtime/tables/loader.hpp"
 #include "runtime/tables/table.hpp"
@@ -85,8 +86,9 @@ class Template {
 };
 
 // The problem with names resolved, for the launch path.
-using TypedProblem = std::variant<LinearProblem,  //
-                                  RouterProblem,  //
+using TypedProblem = std::variant<LinearProblem,   //
+                                  RouterProblem,   //
+                                  MoeSortProblem,  //
                                   FusedMoeProblem>;
 
 class Operator {

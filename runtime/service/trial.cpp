@@ -11,6 +11,7 @@
 #include "runtime/service/fused_moe_trial.hpp"
 #include "runtime/service/graph_replay.hpp"
 #include "runtime/service/linear_trial.hpp"
+#include "runtime/service/moe_sort_trial.hpp"
 #include "runtime/service/router_trial.hpp"
 
 namespace kiln::service {

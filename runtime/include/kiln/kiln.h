@@ -151,6 +151,11 @@ typedef enum kiln_decline {
     KILN_DECLINE_IDS_ALIGNMENT = 75,       /* ids not aligned to 4 bytes */
     KILN_DECLINE_WEIGHTS_ALIGNMENT = 76,   /* weights (of the router) not aligned to 4 bytes */
     KILN_DECLINE_WORKSPACE_ALIGNMENT = 77, /* the workspace not aligned to 256 bytes */
+    KILN_DECLINE_SORTED_ALIGNMENT = 79,    /* sorted_ids, sorted_weights not aligned to 16 bytes, or
+                                            * sorted_expert_ids, num_valid not to 4 */
+    KILN_DECLINE_MOE_BUF_ALIGNMENT = 80,   /* moe_buf not aligned to 16 bytes */
+    KILN_DECLINE_Q_ALIGNMENT = 81,         /* q not aligned to 16 bytes */
+    KILN_DECLINE_Q_SCALE_ALIGNMENT = 82,   /* q_scale not aligned to 4 bytes */
     KILN_DECLINE_GATE_ALIGNMENT = 85,      /* a gate of the router not aligned to 16 bytes */
     KILN_DECLINE_FLAG_ALIGNMENT = 86       /* invalid_id not aligned to 4 bytes */
 } kiln_decline;
@@ -410,6 +415,7 @@ typedef enum kiln_scale_granularity {
 /* Beside this header, however that was found. */
 #include "fused_moe.h"
 #include "linear.h"
+#include "moe_sort.h"
 #include "router.h"
 
 #endif /* KILN_KILN_H_ */

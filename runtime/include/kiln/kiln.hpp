@@ -356,6 +356,7 @@ class [[nodiscard]] Service {
 // The operators: what Service::supports(), Service::prepare() and Plan take as a problem.
 #include "kiln/fused_moe.hpp"
 #include "kiln/linear.hpp"
+#include "kiln/moe_sort.hpp"
 #include "kiln/router.hpp"
 
 #endif  // KILN_KILN_HPP_
