@@ -39,6 +39,9 @@ constexpr int kWarpsN = (kTilesN + kWarpTiles - 1) / kWarpTiles;
 constexpr int kWorkers = kWarpsN * kWarpsK;        // warps that compute; one more copies
 constexpr int kStageBlocks = kOwnBlocks / kSteps;  // k blocks of a stage
 constexpr int kThreads = (kWorkers + 1) * kWarpLanes;
+// The threads that add up the warps' sums. The copying warp helps, but not where it has waited for stages and
+// no cluster follows: racecheck takes its reads, behind the block's barrier, for unordered.
+constexpr int kAdders = kSplitK == 1 && kStages < kSteps ? kWorkers * kWarpLanes : kThreads;
 // The last cluster may have fewer tiles than the others, the last warp than its neighbours.
 constexpr bool kWhole = kTiles % kTilesN == 0 && kTilesN % kWarpTiles == 0;
 
@@ -415,7 +418,8 @@ extern "C" __global__ __cluster_dims__(kiln::constants::kSplitK, 1, 1)
                     pack_bf16(total.column[2], total.column[3]));
         }
     };
-    for (u32 i = threadIdx.x; i < kHalves * kTokenGroups * kHalfQuads; i += kThreads) {
+    for (u32 i = threadIdx.x; i < kHalves * kTokenGroups * kHalfQuads && threadIdx.x < kAdders;
+         i += kAdders) {
         const u32 quad = i % kHalfQuads;
         const u32 group = i / kHalfQuads % kTokenGroups;
         const u32 half = i / kHalfQuads / kTokenGroups;
