@@ -118,10 +118,18 @@ KILN_DEVICE void down_products(u32 expert, u32 first, u32 tokens, u32 first_tile
 }
 
 // Each token's sum over its slots, in their order, to `out`. A thread adds up four columns of a token.
+inline constexpr u32 kQuads = kRowsOut / 4;
+
+KILN_DEVICE f32x4 quad(const Products& products, u32 row, u32 column) {
+    return *reinterpret_cast<const f32x4*>(&products.of[row][column]);
+}
+KILN_DEVICE void store_quad(bf16_bits* out, u32 token, u32 column, f32x4 sum) {
+    *reinterpret_cast<u32x2*>(out + static_cast<u64>(token) * kHidden + column) = packed(sum);
+}
+
 template <u32 kThreads>
 KILN_DEVICE void add_up_slots(const Term (&terms)[kPairs], const Products& products, u32 tokens,
                               bf16_bits* out, u32 thread) {
-    constexpr u32 kQuads = kRowsOut / 4;
     for (u32 unit = thread; unit < tokens * kQuads; unit += kThreads) {
         const u32 token = unit / kQuads;
         const u32 column = unit % kQuads * 4;
@@ -129,9 +137,25 @@ KILN_DEVICE void add_up_slots(const Term (&terms)[kPairs], const Products& produ
 #pragma unroll
         for (int slot = 0; slot < kSlots; ++slot) {
             const Term term = terms[token * kSlots + slot];
-            sum += *reinterpret_cast<const f32x4*>(&products.of[term.row][column]) * term.weight;
+            sum += quad(products, term.row, column) * term.weight;
         }
-        *reinterpret_cast<u32x2*>(out + static_cast<u64>(token) * kHidden + column) = packed(sum);
+        store_quad(out, token, column, sum);
+    }
+}
+
+// Where rows of products are slots, and ids and weights are the same for all lanes: scalar.
+template <u32 kThreads>
+KILN_DEVICE void add_up_slots_of_one_token(const i32* ids, const f32* weights, const Products& products,
+                                           bf16_bits* out, u32 thread) {
+    for (u32 column = thread * 4; column < kRowsOut; column += kThreads * 4) {
+        f32x4 sum = {};
+#pragma unroll
+        for (int slot = 0; slot < kSlots; ++slot) {
+            if (is_expert<kExperts>(ids[slot])) {
+                sum += quad(products, slot, column) * weights[slot];
+            }
+        }
+        store_quad(out, 0, column, sum);
     }
 }
 

@@ -27,7 +27,7 @@ inline constexpr u32 kW13Groups = round_up(kHidden / kMxGroup, PreshuffledScales
 // Up to eight columns' gate and up rows fit one fragment of 16 rows; more take one each.
 inline constexpr int kFragments = kColumns <= 8 ? 1 : 2;
 // With one token, all slots read the same row of x, and work-groups may take columns across experts.
-inline constexpr bool kAcrossExperts = kMaxM == 1 && !kFp8 && kIntermediate % kColumns != 0;
+inline constexpr bool kAcrossExperts = kMaxM == 1 && !kFp8 && kColumns != 8 && kColumns != 16;
 inline constexpr int kColumnGroups = kIntermediate / kColumns;
 
 static_assert(kGateUpWaves >= 1 && kGateUpWaves <= 16 && kHiddenBlocks % kGateUpWaves == 0,

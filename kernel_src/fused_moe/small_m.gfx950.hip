@@ -101,25 +101,18 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kDownWaves)
     const u32 wave = kDownWaves == 1 ? 0 : uniform(threadIdx.x / kWaveLanes);
     const u32 first_tile = blockIdx.x * kRowTiles;
     const Buffer rows(h, kPairs * kIntermediate * sizeof(bf16_bits));
+    bf16_bits* const result = out + first_tile * kFragmentRows;
 
-    __shared__ Term terms[kPairs];
     __shared__ Products products;
-    for (u32 i = threadIdx.x; i < kRowsOut; i += kThreads) {
-        products.of[kZeroRow][i] = 0;
-    }
-
     if constexpr (kMaxM == 1) {
-        if (threadIdx.x < kSlots) {
-            const bool served = is_expert<kExperts>(ids[threadIdx.x]);
-            terms[threadIdx.x] = {served ? threadIdx.x : kZeroRow, served ? weights[threadIdx.x] : 0};
-        }
         for (u32 slot = wave; slot < kSlots; slot += kDownWaves) {
-            const i32 expert = ids[slot];
-            if (is_expert<kExperts>(expert)) {
+            if (const i32 expert = ids[slot]; is_expert<kExperts>(expert)) {
                 down_products<1>(expert, slot, 1, first_tile, arguments.w2, arguments.w2_scale, rows, lane,
                                  products);
             }
         }
+        __syncthreads();
+        add_up_slots_of_one_token<kThreads>(ids, weights, products, result, threadIdx.x);
     } else {
         using Table = ExpertTable<kExperts, kSlots, kMaxM, kThreads>;
         struct Group {
@@ -132,6 +125,10 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kDownWaves)
         __shared__ Group groups[kMaxGroups];
         __shared__ u32 first_rows[kExperts];
         __shared__ u32 group_count;
+        __shared__ Term terms[kPairs];
+        for (u32 i = threadIdx.x; i < kRowsOut; i += kThreads) {
+            products.of[kZeroRow][i] = 0;
+        }
         const typename Table::Ids pairs = Table::load(ids, m, threadIdx.x);
         table.fill(pairs, threadIdx.x);
         if (wave == 0) {
@@ -167,8 +164,7 @@ extern "C" __global__ __launch_bounds__(64 * kiln::constants::kDownWaves)
                                                       arguments.w2_scale, rows, lane, products);
             });
         }
+        __syncthreads();
+        add_up_slots<kThreads>(terms, products, m, result, threadIdx.x);
     }
-    __syncthreads();
-
-    add_up_slots<kThreads>(terms, products, m, out + first_tile * kFragmentRows, threadIdx.x);
 }

@@ -2,12 +2,11 @@
 // template that no longer compiles, or compiles to something slow, is seen.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "runtime/compile/listing.hpp"
+#include "instructions.hpp"
 #include "runtime/compile/occupancy.hpp"
 #include "shipped.hpp"
 
@@ -16,24 +15,6 @@ using namespace kiln::kernels_test;
 
 namespace {
 
-struct Instructions {
-    explicit Instructions(std::string_view text) {
-        const auto listing = compile::parse_listing(text);
-        REQUIRE(listing.has_value());
-        for (const compile::ListingLine& line : listing->lines) {
-            texts.push_back(line.text);
-        }
-    }
-    template <class Predicate>
-    std::int64_t count(Predicate matches) const {
-        return std::count_if(texts.begin(), texts.end(), matches);
-    }
-    std::vector<std::string_view> texts;
-};
-
-bool contains(std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-}
 bool is_weight_load(std::string_view text) {
     return text.starts_with("buffer_load_dwordx4") && text.ends_with(" nt");
 }

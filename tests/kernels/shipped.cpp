@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/embedded/embedded.hpp"
+#include "runtime/operators/kernel_launch.hpp"
 #include "runtime/operators/operator.hpp"
 #include "runtime/tables/loader.hpp"
 
@@ -87,6 +88,18 @@ compile::KernelInfo Built::kernel() const {
     REQUIRE(object.kernels.size() == 1);
     REQUIRE(object.kernels.front().name == specialisation.kernel_name);
     return object.kernels.front();
+}
+
+compile::KernelInfo Built::kernel(std::string_view part) const {
+    const auto object = value_of(compile::read_code_object(result.code_object));
+    const std::string symbol = operators::kernel_symbol(specialisation.kernel_name, part);
+    for (const compile::KernelInfo& kernel : object.kernels) {
+        if (kernel.name == symbol) {
+            return kernel;
+        }
+    }
+    FAIL("no kernel " << symbol);
+    return {};
 }
 
 bool can_build_for(std::string_view processor) {

@@ -43,6 +43,8 @@ struct Built {
     }
     // Of the code object's only kernel, checked to have the name asked for.
     [[nodiscard]] compile::KernelInfo kernel() const;
+    // Of one of several: "gate_up".
+    [[nodiscard]] compile::KernelInfo kernel(std::string_view part) const;
 };
 
 // Compiled on as many workers as there are cores; in the order of the requests.

@@ -1,0 +1,72 @@
+// Specialisations of fused_moe/small_m through the real compiler, and what their code must look like.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fused_moe_device.hpp"
+#include "instructions.hpp"
+#include "runtime/compile/occupancy.hpp"
+#include "shipped.hpp"
+
+using namespace kiln;
+using namespace kiln::kernels_test;
+
+namespace {
+
+bool starts_with(std::string_view text, std::string_view part) {
+    return text.starts_with(part);
+}
+
+void check_kernel(const Built& built, std::string_view part, std::int64_t waves) {
+    CAPTURE(std::string(part));
+    const compile::KernelInfo kernel = built.kernel(part);
+    CHECK(kernel.scratch_bytes == 0);
+    CHECK(kernel.vgpr_spills == 0);
+    CHECK(kernel.sgpr_spills == 0);
+    CHECK(kernel.agprs == 0);
+    CHECK(kernel.max_threads == 64 * waves);
+    CHECK(kernel.wavefront == 64);
+    CHECK(kernel.lds_bytes <= 160 * 1024);
+    CHECK(compile::waves_per_simd(kernel, waves, kernel.lds_bytes) >= 2);
+
+    const Instructions code(built.result.listing, kernel.name);
+    CHECK(code.count([](auto text) { return contains(text, "accvgpr"); }) == 0);
+    CHECK(code.count([](auto text) { return starts_with(text, "flat_"); }) == 0);
+    // Weights come 16 bytes a lane, and past the caches; nothing else does.
+    CHECK(code.count([](auto text) {
+        return text.ends_with(" nt") && !starts_with(text, "buffer_load_dwordx4");
+    }) == 0);
+    CHECK(code.count([](auto text) { return text.ends_with(" nt"); }) > 0);
+    // Unpacked by the conversions, multiplied by the bf16 instruction: four conversions for each operand of
+    // 32 k, which all tiles of tokens share.
+    const std::int64_t products =
+        code.count([](auto text) { return starts_with(text, "v_mfma_f32_16x16x32_bf16"); });
+    const std::int64_t conversions =
+        code.count([](auto text) { return starts_with(text, "v_cvt_scalef32_pk_bf16_fp"); });
+    CHECK(products > 0);
+    CHECK(conversions <= 4 * products);
+    CHECK(code.count([](auto text) { return contains(text, "mfma"); }) == products);
+}
+
+void check(std::vector<operators::Specialisation> wanted) {
+    for (const Built& built : build(std::move(wanted))) {
+        CAPTURE(built.specialisation.kernel_name);
+        CHECK(built.result.log.empty());  // no warnings
+        check_kernel(built, "gate_up", built.constant("gate_up_waves"));
+        check_kernel(built, "down", built.constant("down_waves"));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("fused_moe compile: the problems of Qwen3.5-397B keep to their registers, LDS and instructions") {
+    for (const operators::FusedMoeProblem& problem : {operators::FusedMoeProblem{4096, 256, 513, 11, false},
+                                                      {4096, 512, 513, 11, false},
+                                                      {4096, 256, 513, 11, true},
+                                                      {4096, 128, 513, 11, true}}) {
+        check(derived_fused_moe(problem));
+    }
+}

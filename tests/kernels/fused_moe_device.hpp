@@ -1,0 +1,57 @@
+// Runs a compiled fused_moe/small_m on the simulator, kernel by kernel.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device.hpp"
+#include "runtime/device/device.hpp"
+#include "runtime/operators/fused_moe_reference.hpp"
+#include "shipped.hpp"
+
+namespace kiln::kernels_test {
+
+// Over all outputs of a run, which may be fewer than the reference's.
+double relative_l2(const std::vector<std::uint16_t>& out, const std::vector<std::uint16_t>& reference);
+inline constexpr double kMoeBound = 5e-4;
+// Of a token. One that has few outputs, or one large h in its heaviest slot, may lie above the bound of the
+// whole by a single rounding: this says that it is no other token's, and has all of its slots.
+inline constexpr double kMoeTokenBound = 2e-3;
+
+// A bucket of fused_moe as if a row had asked for it.
+operators::Specialisation specialise_fused_moe(const operators::FusedMoeProblem& problem, std::int64_t max_m,
+                                               const tables::Constants& constants);
+// The buckets that the operator's rule makes for a problem.
+std::vector<operators::Specialisation> derived_fused_moe(const operators::FusedMoeProblem& problem);
+
+// The weights of a case in device memory, for as long as this lives: of the experts that the case has. The
+// rest of the arrays is never written.
+class LoadedMoe {
+  public:
+    LoadedMoe(device::Device& device, const operators::FusedMoeArrays& arrays);
+    ~LoadedMoe();
+    LoadedMoe(const LoadedMoe&) = delete;
+    LoadedMoe& operator=(const LoadedMoe&) = delete;
+
+    struct Run {
+        std::vector<std::uint16_t> out;  // bf16 bits, [m, hidden]
+        bool past_end_untouched = true;  // what lies behind the last row of `out`
+        bool flagged = false;
+        std::vector<device::ExecutionCounts> counts;  // of each kernel
+    };
+    // The first m tokens of `arrays`: the case's own, or one of the same experts. Arrays are exactly as long
+    // as m tokens need, so that the simulator sees who reads on. `scratch` is what each byte of h begins
+    // with.
+    [[nodiscard]] Run run(const Built& built, const operators::FusedMoeArrays& arrays, std::int64_t m,
+                          std::uint8_t scratch = 0xff) const;
+
+  private:
+    device::Device& device_;
+    std::vector<void*> owned_;
+    void* w13_;
+    void* w13_scale_;
+    void* w2_;
+    void* w2_scale_;
+};
+
+}  // namespace kiln::kernels_test
