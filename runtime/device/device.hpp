@@ -69,8 +69,8 @@ struct LaunchShape {
     std::uint32_t dynamic_lds_bytes = 0;
 };
 
-// What a simulated device lets its user choose; texts as hip/sim_abi.h has them. Empty: what was said last,
-// and at first what the environment says.
+// What a simulated device lets its user choose; texts as hip/sim_abi.h has them. Empty: what the
+// environment says.
 struct SimulationRules {
     std::string order;   // "descending"
     std::string scopes;  // "late"

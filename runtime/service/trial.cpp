@@ -51,8 +51,9 @@ struct Arrays {
 // One case under way: its results so far, and whatever is wrong with them.
 class Run {
   public:
-    Run(const Plan& plan, const TrialCase& arrays, std::span<void* const> weights, std::int64_t m)
-        : plan_(plan), case_(arrays), weights_(weights), m_(m) {
+    Run(const Plan& plan, const TrialCase& arrays, std::span<void* const> weights, std::int64_t m,
+        std::span<const device::SimulationRules> rules)
+        : plan_(plan), case_(arrays), weights_(weights), m_(m), rules_(rules) {
         result_.m = m;
         result_.bucket = plan.bucket_for(m);
         result_.passed = true;
@@ -81,12 +82,14 @@ class Run {
     [[nodiscard]] Result<std::vector<Bytes>> read(const Arrays& arrays);
     [[nodiscard]] Result<void> check_counters();
 
-    // 1., 2. and 3. of trial.hpp.
+    // 1., 2., 3. and 4. of trial.hpp.
     [[nodiscard]] Result<void> run_exact();
     [[nodiscard]] Result<void> run_timed(const Arrays& arrays);
     // Microseconds of the quickest of a few launches, between events.
     [[nodiscard]] Result<double> time(const Arrays& arrays) const;
     [[nodiscard]] Result<void> run_replayed();
+    [[nodiscard]] Result<void> run_under_rules();
+    [[nodiscard]] Result<void> run_under(const device::SimulationRules& rules, const Arrays& arrays);
 
     [[nodiscard]] Device& device() const { return plan_.device(); }
 
@@ -94,6 +97,7 @@ class Run {
     const TrialCase& case_;
     const std::span<void* const> weights_;
     const std::int64_t m_;
+    const std::span<const device::SimulationRules> rules_;
     std::optional<DeviceArray> workspace_;
     std::int64_t workspace_bytes_ = 0;
     std::vector<Bytes> first_;  // outputs of 1.
@@ -360,6 +364,37 @@ Result<void> Run::run_replayed() {
     return check_counters();
 }
 
+Result<void> Run::run_under_rules() {
+    if (rules_.empty()) {
+        return {};
+    }
+    const Result<Arrays> arrays = exact();
+    if (!arrays) {
+        return tl::unexpected<Error>(arrays.error());
+    }
+    for (const device::SimulationRules& rules : rules_) {
+        if (Result<void> done = run_under(rules, *arrays); !done) {
+            return fail(
+                done.error().code, done.error().stage,
+                fmt::format("order {}, scopes {}: {}", rules.order, rules.scopes, done.error().message));
+        }
+    }
+    return device().set_rules(rules_.front());
+}
+
+Result<void> Run::run_under(const device::SimulationRules& rules, const Arrays& arrays) {
+    Result<void> launched = device().set_rules(rules).and_then([&] { return launch_and_wait(arrays); });
+    if (!launched) {
+        return launched;
+    }
+    const Result<std::vector<Bytes>> results = read(arrays);
+    if (!results) {
+        return tl::unexpected<Error>(results.error());
+    }
+    note_difference(*results, fmt::format("a launch with order {} and scopes {}", rules.order, rules.scopes));
+    return check_counters();
+}
+
 Result<TrialResult> Run::finish() {
     Result<void> done = make_workspace()
                             .and_then([&]() -> Result<void> {
@@ -371,7 +406,8 @@ Result<TrialResult> Run::finish() {
                                 return before ? Result<void>() : fail(before);
                             })
                             .and_then([&] { return run_exact(); })
-                            .and_then([&] { return run_replayed(); });
+                            .and_then([&] { return run_replayed(); })
+                            .and_then([&] { return run_under_rules(); });
     if (!done) {
         return fail(done);
     }
@@ -422,7 +458,7 @@ Result<std::unique_ptr<Trial>> Trial::create(std::shared_ptr<const Plan> plan,
     return std::unique_ptr<Trial>(new Trial(std::move(plan), std::move(arrays), std::move(weights)));
 }
 
-Result<TrialResult> Trial::run(std::int64_t m) {
+Result<TrialResult> Trial::run(std::int64_t m, std::span<const device::SimulationRules> rules) {
     if (m < 1 || m > case_->max_m()) {
         return fail(ErrorCode::invalid_argument, Stage::launch,
                     fmt::format("expected M from 1 to {}, for which the trial was made, found {}",
@@ -431,7 +467,22 @@ Result<TrialResult> Trial::run(std::int64_t m) {
     if (Result<void> current = plan_->device().make_current(); !current) {
         return fail(current);
     }
-    return Run(*plan_, *case_, pointers_of(weights_), m).finish();
+    return Run(*plan_, *case_, pointers_of(weights_), m, rules).finish();
+}
+
+std::vector<device::SimulationRules> all_rules(std::uint64_t seed) {
+    std::vector<device::SimulationRules> rules;
+    for (const char* scopes : {"early", "late"}) {
+        for (const char* order : {"ascending", "descending"}) {
+            rules.push_back({order, scopes});
+        }
+        rules.push_back({fmt::format("shuffle:{}", seed), scopes});
+        // What only a narrow window shows wants more than one.
+        for (std::uint64_t n = 0; n < 3; ++n) {
+            rules.push_back({fmt::format("interleave:{}", seed + n), scopes});
+        }
+    }
+    return rules;
 }
 
 }  // namespace kiln::service

@@ -7,6 +7,7 @@
 //  2. On a device that does not count, again and again for the time of the quickest.
 //  3. From a graph, on another stream, where the driver captures: rows of NaN follow those of the case, and
 //     the results lie between canaries that must live.
+//  4. On a simulated device, where rules are given: once under each of them, as 1.
 // A workspace is initialised before the first of them only, and its counters must be zero after each; its
 // scratch holds what was there (on a simulated device nothing was ever written to it), and NaN before 3.
 //
@@ -16,7 +17,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "runtime/device/device.hpp"
@@ -50,8 +53,10 @@ class Trial {
                                                                std::unique_ptr<TrialCase> arrays);
 
     // Launches on the null stream, waits, compares; leaves the plan's device the calling thread's current
-    // one. An error only when something can not be run at all.
-    [[nodiscard]] Result<TrialResult> run(std::int64_t m);
+    // one. An error only when something can not be run at all, a rule of the simulator that a launch broke
+    // included. Under `rules` (4.) the device must be simulated; afterwards the first of them hold.
+    [[nodiscard]] Result<TrialResult> run(std::int64_t m,
+                                          std::span<const device::SimulationRules> rules = {});
 
   private:
     Trial(std::shared_ptr<const Plan> plan, std::unique_ptr<TrialCase> arrays,
@@ -62,5 +67,9 @@ class Trial {
     const std::unique_ptr<TrialCase> case_;
     const std::vector<DeviceArray> weights_;
 };
+
+// Every order of work-groups at both extremes of visibility: what a kernel must hold under. The first is the
+// plainest.
+[[nodiscard]] std::vector<device::SimulationRules> all_rules(std::uint64_t seed);
 
 }  // namespace kiln::service

@@ -150,6 +150,24 @@ TEST_CASE("VerifyComparesWithTheReferenceAndCounts") {
     CHECK(document["device"]["simulated"] == true);
 }
 
+TEST_CASE("VerifySanitizedRunsUnderEveryOrderAndBothExtremesOfVisibility") {
+    const auto outcome =
+        run_kiln(with({"verify", "--json", "--sanitize", "--seed", "9", "--m", "3"}, kProblem), warm_cache());
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    const auto document = outcome.json();
+    CHECK(document["summary"]["passed"] == 1);
+    REQUIRE(document["sanitize"].size() == 12);
+    CHECK(document["sanitize"][0]["order"] == "ascending");
+    CHECK(document["sanitize"][0]["scopes"] == "early");
+    CHECK(document["sanitize"][11]["order"] == "interleave:11");
+    CHECK(document["sanitize"][11]["scopes"] == "late");
+    // What a case counts does not depend on it.
+    const auto plain = run_kiln(with({"verify", "--json", "--m", "3"}, kProblem), warm_cache()).json();
+    CHECK(plain["sanitize"].empty());
+    CHECK(plain["cases"][0]["counts"] == document["cases"][0]["counts"]);
+}
+
 TEST_CASE("VerifyTakesRangesOfM") {
     const auto outcome = run_kiln(with({"verify", "--json", "--m", "8,1-2,2,31-33"}, kProblem), warm_cache());
     const auto document = outcome.json();

@@ -103,7 +103,11 @@ class Tampering final : public Device {
     }
     Result<void> destroy_graph(Graph graph) override { return device_->destroy_graph(graph); }
     Result<kiln::device::ExecutionCounts> take_counts() override { return device_->take_counts(); }
+    std::vector<std::string>* orders_set = nullptr;
     Result<void> set_rules(const kiln::device::SimulationRules& rules) override {
+        if (orders_set != nullptr) {
+            orders_set->push_back(rules.order + " " + rules.scopes);
+        }
         return device_->set_rules(rules);
     }
 
@@ -120,7 +124,8 @@ struct Tried {
     bool passed() const { return result.passed; }
     bool says(const std::string& part) const { return result.remark.find(part) != std::string::npos; }
 };
-Tried try_on(const std::function<void(Tampering&)>& prepare) {
+Tried try_on(const std::function<void(Tampering&)>& prepare,
+             const std::vector<kiln::device::SimulationRules>& rules = {}) {
     // The code object is compiled once.
     static const kiln::test::Scratch* const scratch = new kiln::test::Scratch;
     setenv("KILN_CACHE_DIR", scratch->cache().c_str(), 1);  // the look-alike's listings are there too
@@ -144,7 +149,7 @@ Tried try_on(const std::function<void(Tampering&)>& prepare) {
     REQUIRE_MESSAGE(plan, plan.error().error.message);
     const auto trial = Trial::create(*plan, 16, 7);
     REQUIRE_MESSAGE(trial, trial.error().message);
-    auto result = (*trial)->run(3);
+    auto result = (*trial)->run(3, rules);
     REQUIRE_MESSAGE(result, result.error().message);
     return {*std::move(result)};
 }
@@ -203,4 +208,27 @@ TEST_CASE("trial: a driver that does not capture has no replay, and passes") {
     const Tried tried = try_on([](Tampering& device) { device.captures = false; });
     CHECK_MESSAGE(tried.passed(), tried.result.remark);
     CHECK(!tried.result.replayed);
+}
+
+TEST_CASE("trial: once more under each of the rules of the simulator that are given") {
+    const auto rules = kiln::service::all_rules(5);
+    std::vector<std::string> set, expected;
+    for (const char* scopes : {" early", " late"}) {
+        for (const char* order :
+             {"ascending", "descending", "shuffle:5", "interleave:5", "interleave:6", "interleave:7"}) {
+            expected.push_back(std::string(order) + scopes);
+        }
+    }
+    expected.push_back("ascending early");
+    const Tried tried = try_on([&](Tampering& device) { device.orders_set = &set; }, rules);
+    CHECK_MESSAGE(tried.passed(), tried.result.remark);
+    CHECK(set == expected);
+
+    // Copies to the host: of the first launch, of the replay, of one launch for each rule.
+    const Tried other = try_on([](Tampering& device) { device.tampered_copy = 4; }, rules);
+    CHECK(!other.passed());
+    CHECK_MESSAGE(
+        other.says(
+            "a launch with order descending and scopes early differs from the first launch in 1 of 48"),
+        other.result.remark);
 }

@@ -21,6 +21,7 @@ struct VerifyOptions {
     std::string target;
     std::string seed = "1";
     std::string ordinal = "0";
+    bool sanitize = false;
 };
 
 // The numbers among the options.
@@ -28,6 +29,7 @@ struct TrialOptions {
     std::vector<std::int64_t> m;  // empty: chosen by the plan's buckets
     std::uint64_t seed = 0;
     int ordinal = 0;
+    std::vector<device::SimulationRules> rules;  // of the simulator, each for one more launch
 };
 
 Result<TrialOptions> parse_trial_options(const VerifyOptions& options) {
@@ -45,7 +47,11 @@ Result<TrialOptions> parse_trial_options(const VerifyOptions& options) {
                               fmt::format("--ordinal: expected a device's number, found {}", *ordinal))
                        : tl::unexpected(ordinal.error());
     }
-    return TrialOptions{std::move(*m), static_cast<std::uint64_t>(*seed), static_cast<int>(*ordinal)};
+    TrialOptions trials{std::move(*m), static_cast<std::uint64_t>(*seed), static_cast<int>(*ordinal), {}};
+    if (options.sanitize) {
+        trials.rules = service::all_rules(trials.seed);
+    }
+    return trials;
 }
 
 // One problem at one M: a result, or why there is none.
@@ -163,7 +169,7 @@ void verify_problem(service::Service& service, const Subject& subject, const Tri
         one.template_id = bucket->template_id;
         one.kernel_name = bucket->kernel_name;
         one.source = service::to_text(bucket->loaded()->source);
-        if (auto result = trial->run(values[i])) {
+        if (auto result = trial->run(values[i], options.rules)) {
             one.result = std::move(*result);
         } else {
             one.refusal = {0, result.error()};
@@ -258,6 +264,10 @@ void print_json_document(const Run& run, const Tally& tally, const TrialOptions&
     for (const auto& one : run.cases) {
         listed.push_back(describe(one));
     }
+    Json rules = Json::array();
+    for (const auto& one : options.rules) {
+        rules.push_back({{"order", one.order}, {"scopes", one.scopes}});
+    }
     print_json(
         {{"summary",
           {{"passed", tally.passed},
@@ -267,6 +277,7 @@ void print_json_document(const Run& run, const Tally& tally, const TrialOptions&
          {"device",
           {{"name", run.device.name}, {"target", run.device.target}, {"simulated", run.device.simulated}}},
          {"seed", options.seed},
+         {"sanitize", std::move(rules)},
          {"interrupted", run.interrupted},
          {"cases", listed}});
 }
@@ -275,6 +286,12 @@ void print_text(const Run& run, const Tally& tally, const TrialOptions& options)
     print("device {}: {}, {}; inputs from seed {}\n\n", options.ordinal, run.device.name, run.device.target,
           options.seed);
     print_table(run.cases, run.device.simulated);
+    if (!options.rules.empty()) {
+        print(
+            "\neach once more under {} rules: orders ascending, descending, shuffle:SEED and interleave:SEED "
+            "from seed {}, scopes early and late\n",
+            options.rules.size(), options.seed);
+    }
     print("\n{}passed {}, failed {}, declined {}; compiled {}\n", run.interrupted ? "interrupted: " : "",
           tally.passed, tally.failed, tally.declined, run.compiled);
 }
@@ -312,6 +329,19 @@ ExitCode verify(const VerifyOptions& options, Invocation& invocation) {
         return report(device.error(), common);
     }
     const auto& info = (*device)->info();
+    if (!trials->rules.empty()) {
+        if (!info.simulated) {
+            return report(
+                Error{ErrorCode::bad_input, Stage::configure,
+                      fmt::format("--sanitize: expected a simulated device (KILN_DEVICE=sim), found {}",
+                                  info.name)},
+                common);
+        }
+        // From the first allocation on.
+        if (const auto set = (*device)->set_rules(trials->rules.front()); !set) {
+            return report(set.error(), common);
+        }
+    }
     const auto filters = make_filters(*words, options.target.empty() ? info.target : options.target);
     if (!filters) {
         return report(filters.error(), common);
@@ -368,6 +398,9 @@ void add_verify(CLI::App& app, Invocation& invocation) {
                         "only rows that serve this target; the device's when left out");
     command->add_option("--seed", options->seed, "of the random inputs")->capture_default_str();
     command->add_option("--ordinal", options->ordinal, "which device")->capture_default_str();
+    command->add_flag(
+        "--sanitize", options->sanitize,
+        "on the simulator: also under every order of work-groups and both extremes of visibility");
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return verify(*options, invocation); };
     });

@@ -144,7 +144,8 @@ class HipDevice final : public driver::DriverDevice<Vendor> {
         }
         const auto text = [](const std::string& said) { return said.empty() ? nullptr : said.c_str(); };
         const kiln_sim_rules said = {sizeof said, text(rules.order), text(rules.scopes)};
-        if (api_.kiln_sim_set_rules(info_.ordinal, &said) != hipSuccess) {
+        if (api_.kiln_sim_set_rules(info_.ordinal, nullptr) != hipSuccess ||
+            api_.kiln_sim_set_rules(info_.ordinal, &said) != hipSuccess) {
             return fail(ErrorCode::bad_input, Stage::device, api_.kiln_sim_last_message());
         }
         return {};
