@@ -32,9 +32,10 @@ inline service::Overrides overrides_for(const std::filesystem::path& folder, con
     return overrides;
 }
 
-// Every specialisation of the tables for gfx950.
+// Every specialisation of `linear` that the tables have for gfx950.
 inline std::vector<operators::Specialisation> all_specialisations(const service::Service& service) {
     service::WarmFilter filter;
+    filter.op = &operators::linear();
     filter.target = tables::Target{"gfx950", {}};
     std::vector<Error> errors;
     auto all = service.matching(filter, errors);
