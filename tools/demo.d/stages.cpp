@@ -68,10 +68,6 @@ Result<DeviceArray> make_workspace(const Stage& stage) {
     return workspace;
 }
 
-operators::Problem complete(const operators::Operator& op, operators::Problem problem) {
-    return *operators::complete(op, std::move(problem));
-}
-
 }  // namespace
 
 Result<Bytes> download(device::Device& device, const void* from, std::size_t bytes) {
@@ -82,7 +78,7 @@ Result<Bytes> download(device::Device& device, const void* from, std::size_t byt
 
 Result<Stage> Stage::create(service::Service& service, std::string name, const operators::Operator& op,
                             operators::Problem problem) {
-    auto plan = service.prepare(0, op, complete(op, std::move(problem)));
+    auto plan = service.prepare(0, op, *operators::complete(op, std::move(problem)));
     if (!plan) {
         return tl::unexpected(std::move(plan.error().error));
     }
@@ -100,7 +96,7 @@ Result<void> Stage::begin() const {
 
 Result<Outcome> Stage::end(std::int64_t m, kiln_status status) const {
     if (status != KILN_OK) {
-        return fail(ErrorCode::launch_failed, Stage::launch,
+        return fail(ErrorCode::launch_failed, kiln::Stage::launch,
                     fmt::format("{} with M = {}: {}", name_, m,
                                 status > 0 ? operators::decline_text(status) : "the launch failed"));
     }
