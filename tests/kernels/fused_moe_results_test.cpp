@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -206,6 +207,45 @@ TEST_CASE("results: fused_moe keeps a NaN, an infinity and -0 to their own token
                           1, problem.hidden)
                           .error < kMoeTokenBound);
             }
+        }
+    }
+}
+
+TEST_CASE("results: fused_moe at every M up to the public kernels' last ones") {
+    std::vector<std::int64_t> ms(48);
+    std::iota(ms.begin(), ms.end(), 1);
+    check_layouts({
+        {{128, 64, 16, 11, false}, 40, constants(16, 1, 4, 4), {ms.begin(), ms.begin() + 40}},
+        {{128, 128, 16, 11, true}, 48, constants(16, 1, 4, 4), ms},
+    });
+}
+
+TEST_CASE("results: fused_moe computes the same in every order and with stores seen as late as they may be") {
+    const auto device = open_simulator();
+    for (const bool fp8 : {false, true}) {
+        const FusedMoeProblem problem = {256, 128, 33, 9, fp8};
+        const std::vector<Built> all =
+            build({specialise_fused_moe(problem, 20, constants(16, 2, 2, 8)),
+                   specialise_fused_moe(problem, 1, constants(fp8 ? 8 : 5, 2, 2, 4))});
+        const FusedMoeArrays arrays = operators::make_fused_moe_case(problem, 20, 12);
+        const std::vector<std::uint16_t> reference = operators::fused_moe_reference(arrays);
+        const LoadedMoe loaded(*device, arrays);
+        for (const Built& built : all) {
+            const std::int64_t m = built.specialisation.bucket.max_m;
+            check_run(loaded, built, arrays, m, reference);
+            const std::vector<std::uint16_t> expected = loaded.run(built, arrays, m).out;
+            for (const char* order : {"ascending", "descending", "shuffle:5", "interleave:5"}) {
+                for (const char* scopes : {"early", "late"}) {
+                    CAPTURE(std::string(order));
+                    CAPTURE(std::string(scopes));
+                    device::SimulationRules rules;
+                    rules.order = order;
+                    rules.scopes = scopes;
+                    REQUIRE(device->set_rules(rules));
+                    CHECK(loaded.run(built, arrays, m).out == expected);
+                }
+            }
+            REQUIRE(device->set_rules({}));
         }
     }
 }
