@@ -19,6 +19,9 @@ namespace kiln::operators {
 //  2. Waves so that a lane has at most two pieces of a row, but four at least, and one for each token, since
 //     a wave chooses for one; and none that would have nothing to read.
 //
+// Each with a budget: eight waves on a SIMD with up to two rows, and pieces of a row a lane, else four; and
+// the LDS of its sums.
+//
 // bad_input where a row of the gate is longer than the registers of a work-group hold. Requires a problem
 // that router().judge() accepts.
 [[nodiscard]] Result<std::vector<Bucket>> derive_router_one_launch_gfx950(const Problem& problem);

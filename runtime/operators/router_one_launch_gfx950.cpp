@@ -30,6 +30,20 @@ std::int64_t pieces(const RouterProblem& problem) {
     return problem.hidden / kLoadElements;
 }
 
+std::int64_t steps_of(const RouterProblem& problem, std::int64_t waves) {
+    return ceil_div(pieces(problem), kWaveLanes * waves);
+}
+
+// Of constants that the rule may choose. As many waves as a SIMD takes need 64 registers a lane, 16 waves of
+// a work-group 128.
+tables::Budget budget(const RouterProblem& problem, const Bucket& bucket) {
+    const std::int64_t rows = constant(bucket, "rows");
+    const std::int64_t waves = constant(bucket, "waves");
+    const bool is_small = rows <= 2 && steps_of(problem, waves) <= 2;
+    const std::int64_t sums = ceil_div(rows * bucket.max_m, 4) * 4;
+    return {.waves_per_simd = is_small ? 8 : 4, .lds_bytes = 4 * waves * sums + 4};
+}
+
 class OneLaunch final : public Template {
   public:
     std::string_view id() const override { return "router/one_launch"; }
@@ -132,6 +146,7 @@ Result<std::vector<Bucket>> derive_router_one_launch_gfx950(const Problem& probl
         if (!accepted(bucket)) {
             break;
         }
+        bucket.budget = budget(sizes, bucket);
         buckets.push_back(std::move(bucket));
     }
     if (buckets.empty()) {

@@ -1,17 +1,19 @@
-// What the rule of router/one_launch derives, through the real compiler: no constants that it may choose make
-// the compiler spill.
+// What the rule of router/one_launch derives, through the real compiler: whatever constants it chooses,
+// what it says of registers and LDS holds.
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/service/budget.hpp"
 #include "shipped.hpp"
 
 using namespace kiln;
 using namespace kiln::kernels_test;
 
-TEST_CASE("derived: every bucket of router, shipped or of any size, compiles without spills") {
+TEST_CASE("derived: every bucket of router, shipped or of any size, compiles within its budget") {
     std::vector<operators::Specialisation> wanted = shipped_specialisations("gfx950", "router");
     for (const std::int64_t hidden : {8, 520, 2880, 5120, 8192, 12288, 16384, 32768, 65536}) {
         for (const auto& [experts, top_k] :
@@ -30,10 +32,10 @@ TEST_CASE("derived: every bucket of router, shipped or of any size, compiles wit
     MESSAGE(wanted.size() << " kernels");
     for (const Built& built : build(std::move(wanted))) {
         CAPTURE(built.specialisation.kernel_name);
-        const compile::KernelInfo kernel = built.kernel();
-        CHECK(kernel.scratch_bytes == 0);
-        CHECK(kernel.vgpr_spills == 0);
-        CHECK(kernel.sgpr_spills == 0);
-        CHECK(kernel.vgprs <= 128);
+        const auto object = compile::read_code_object(built.result.code_object);
+        REQUIRE(object);
+        for (const std::string& complaint : service::over_budget(built.specialisation, *object)) {
+            FAIL_CHECK(complaint);
+        }
     }
 }

@@ -138,6 +138,13 @@ TEST_CASE("router derivation: rows leave a work-group for each unit, waves have 
     CHECK(choices(problem(65536, 1024, 4)).back() == std::vector<std::int64_t>{8, 2, 16});
 }
 
+TEST_CASE("router derivation: each bucket has a budget") {
+    const auto small = *router().derive(problem(4096, 512, 10), *parse_target("gfx950"));
+    CHECK(small.back().budget == kiln::tables::Budget{.waves_per_simd = 8, .lds_bytes = 8 * 16 * 4 + 4});
+    const auto large = *router().derive(problem(7168, 1024, 10), *parse_target("gfx950"));
+    CHECK(large.front().budget == kiln::tables::Budget{.waves_per_simd = 4, .lds_bytes = 7 * 4 * 4 + 4});
+}
+
 TEST_CASE("router derivation: whatever the problem, the row is one that the operator accepts") {
     const auto seed = std::random_device()();
     MESSAGE("seed " << seed);
