@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/operators/constants_check.hpp"
+#include "runtime/operators/gfx950.hpp"
 #include "runtime/operators/router_one_launch.hpp"
 
 namespace kiln::operators {
@@ -79,11 +80,7 @@ class OneLaunch final : public Template {
                 {"kWaves", constant(bucket, "waves")}};
     }
 
-    std::vector<std::string> options() const override {
-        // The argument names are what the loader compares with the plan's; without the option they are not
-        // recorded.
-        return {"-O3", "-std=c++20", "-mcumode", "-fhip-kernel-arg-name", "-Wall", "-Wextra"};
-    }
+    std::vector<std::string> options() const override { return gfx950_options(); }
     std::string probe() const override {
         return "typedef __bf16 v2 __attribute__((ext_vector_type(2)));\n"
                "extern \"C\" __global__ void kiln_probe(v2 a, float* c) { "
