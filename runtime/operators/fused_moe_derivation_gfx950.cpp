@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kComputeUnits = 256;
 constexpr std::int64_t kMostColumns = 16;
+constexpr std::int64_t kWavesPerSimd = 2;
 constexpr std::int64_t kMostTokens = 64;
 constexpr std::int64_t kMostPairs = 704;
 
@@ -73,6 +74,7 @@ Result<std::vector<Bucket>> derive_fused_moe_small_m_gfx950(const Problem& probl
         }
         for (Bucket& choice : choices(dimensions, max_m)) {
             if (fused_moe_small_m_gfx950().check(problem, choice).empty()) {
+                choice.budget = {kWavesPerSimd, fused_moe_small_m_lds(problem, choice)};
                 buckets.push_back(std::move(choice));
                 break;
             }

@@ -15,6 +15,8 @@
 //  3. down, one token: 4 tiles of rows and a wave for each slot, with fp8 2 tiles and 4 waves: the fewer
 //  rows, the
 //     more often h is read. More tokens: one tile; 8 waves up to 4 tokens, 16 above.
+//
+// Each bucket's budget: two waves a SIMD, and the LDS that the template counts.
 #pragma once
 
 #include <vector>

@@ -220,8 +220,14 @@ bool has_invalid_id(const FusedMoeArrays& arrays, std::int64_t m) {
 FusedMoeComparison compare_fused_moe(std::span<const std::uint16_t> out,
                                      std::span<const std::uint16_t> reference, std::int64_t m,
                                      std::int64_t hidden) {
+    const auto relative = [](double gap, double size) {
+        const double error = gap == 0 ? 0.0 : std::sqrt(gap / size);
+        return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+    };
     FusedMoeComparison result;
     const std::size_t columns = as_size(hidden);
+    double whole_gap = 0;
+    double whole_size = 0;
     for (std::int64_t token = 0; token < m; ++token) {
         double gap = 0;
         double size = 0;
@@ -233,12 +239,14 @@ FusedMoeComparison compare_fused_moe(std::span<const std::uint16_t> out,
             gap += (found - wanted) * (found - wanted);
             size += wanted * wanted;
         }
-        const double error = gap == 0 ? 0.0 : std::sqrt(gap / size);
-        if (!(error <= result.error)) {
-            result.error = std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+        if (const double error = relative(gap, size); error > result.token_error) {
+            result.token_error = error;
             result.worst_token = token;
         }
+        whole_gap += gap;
+        whole_size += size;
     }
+    result.error = relative(whole_gap, whole_size);
     return result;
 }
 

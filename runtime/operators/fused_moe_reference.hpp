@@ -58,11 +58,14 @@ void add_experts(FusedMoeArrays& arrays);
 struct FusedMoeComparison {
     std::size_t outputs = 0;
     std::size_t differing = 0;  // other bf16 bits than the reference's
+    double error = 0;           // relative L2 of all tokens; infinite where one is not finite
+    // Of the token where it is largest; infinite where that should be zero. Wider, since one h of a large
+    // weight that rounds the other way shows more among fewer outputs.
+    double token_error = 0;
     std::int64_t worst_token = 0;
-    double error =
-        0;  // the largest relative L2 of a token; infinite where one is not finite, or should be zero
     static constexpr double kBound = 5e-4;
-    [[nodiscard]] bool passed() const { return error < kBound; }
+    static constexpr double kTokenBound = 2e-3;
+    [[nodiscard]] bool passed() const { return error < kBound && token_error < kTokenBound; }
 };
 
 // Both are bf16 bits [m, hidden], `reference` at least that.

@@ -49,16 +49,16 @@ void check_constants(const FusedMoeProblem& problem, const Bucket& bucket, Deman
     const std::int64_t gate_up_waves = constant(bucket, "gate_up_waves");
     const std::int64_t row_tiles = constant(bucket, "row_tiles");
     const std::int64_t down_waves = constant(bucket, "down_waves");
-    // One token of mxfp4 has work-groups that take columns of two experts, by offsets over all of them.
+    // One token of mxfp4 may have work-groups that take columns of two experts, by offsets over all of them.
     const bool any_columns = bucket.max_m == 1 && !problem.fp8;
-    require(columns == 8 || columns == 16 || (any_columns && columns >= 1 && columns <= 16),
-            "/constants/columns", any_columns ? "1 to 16" : "8 or 16", columns);
-    if (any_columns && columns >= 1 && problem.intermediate % columns != 0) {
+    const bool whole = columns == 8 || columns == 16;
+    if (require(whole || (any_columns && columns >= 1 && columns <= 16), "/constants/columns",
+                any_columns ? "1 to 16" : "8 or 16", columns) &&
+        !whole) {
         const std::int64_t bytes = problem.experts * problem.intermediate * problem.hidden;
         require(bytes < kMostOfAllExperts, "/constants/columns",
-                fmt::format("a divisor of intermediate = {}: the weights of all experts are {} bytes, {} and "
-                            "more",
-                            problem.intermediate, bytes, kMostOfAllExperts),
+                fmt::format("8 or 16: the weights of all experts are {} bytes, {} and more", bytes,
+                            kMostOfAllExperts),
                 columns);
     }
     const std::int64_t blocks = problem.hidden / kBlock;
@@ -170,6 +170,13 @@ class SmallM final : public Template {
 };
 
 }  // namespace
+
+std::int64_t fused_moe_small_m_lds(const Problem& problem, const Bucket& bucket) {
+    const FusedMoeProblem sizes = dimensions(problem);
+    return std::max(
+        gate_up_lds(sizes, bucket.max_m, constant(bucket, "gate_up_waves"), constant(bucket, "columns")),
+        down_lds(sizes, bucket.max_m, constant(bucket, "row_tiles")));
+}
 
 const Template& fused_moe_small_m_gfx950() {
     static const SmallM source;

@@ -67,7 +67,8 @@ class FusedMoeCase final : public TrialCase {
         TrialVerdict verdict{comparison.error, operators::FusedMoeComparison::kBound, comparison.passed(),
                              fmt::format("{} of {} differ", comparison.differing, comparison.outputs)};
         if (!comparison.passed()) {
-            verdict.remark += fmt::format(", most in token {}", comparison.worst_token);
+            verdict.remark +=
+                fmt::format(", {:.2g} of token {}", comparison.token_error, comparison.worst_token);
         }
         const std::int32_t expected = operators::has_invalid_id(arrays_, m) ? 1 : 0;
         if (const std::int32_t found = elements_of<std::int32_t>(outputs[1]).front(); found != expected) {

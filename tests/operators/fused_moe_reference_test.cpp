@@ -204,9 +204,11 @@ TEST_CASE("fused_moe comparison: sees one wrong scale byte, and a token that is 
         scaled[i] = kiln::formats::float_to_bf16(bf16_to_float(reference[i]) * 1e-6f);
     }
     std::vector<std::uint16_t> off = scaled;
-    off[300] ^= 0x0010;
+    off[300] ^= 0x0080;  // twice or half
     const FusedMoeComparison comparison = compare_fused_moe(off, scaled, 4, 256);
     CHECK_FALSE(comparison.passed());
+    CHECK(comparison.error < FusedMoeComparison::kBound);
+    CHECK(comparison.token_error > FusedMoeComparison::kTokenBound);
     CHECK(comparison.worst_token == 1);
     CHECK(comparison.differing == 1);
 }

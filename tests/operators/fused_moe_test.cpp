@@ -224,6 +224,7 @@ TEST_CASE("fused_moe/small_m: what constants must satisfy") {
     // Over all experts by 32-bit offsets.
     const Problem large = problem({"hidden=7168", "intermediate=2048", "experts=385", "slots=9"});
     CHECK(fault_at(large, with(1, "columns", 12)) == "/constants/columns");
+    CHECK(fault_at(large, with(1, "columns", 4)) == "/constants/columns");
     CHECK(fault_at(large, with(1, "columns", 16)).empty());
     CHECK(fault_at(mxfp4, with(16, "gate_up_waves", 3)) == "/constants/gate_up_waves");
     CHECK(fault_at(mxfp4, with(16, "gate_up_waves", 0)) == "/constants/gate_up_waves");
@@ -258,6 +259,11 @@ TEST_CASE("fused_moe derivation: the published caps") {
         const auto buckets = derived(qwen(intermediate, weights));
         CHECK(buckets.front().max_m == 1);
         CHECK(buckets.back().max_m == cap);
+        for (const Bucket& bucket : buckets) {
+            CHECK(bucket.budget.waves_per_simd == 2);
+            CHECK(bucket.budget.lds_bytes == fused_moe_small_m_lds(qwen(intermediate, weights), bucket));
+            CHECK(*bucket.budget.lds_bytes <= 64 * 1024);  // two work-groups fit
+        }
     }
     // Between and beyond them.
     CHECK(derived(qwen(64, "mxfp4")).back().max_m == 64);
