@@ -31,17 +31,23 @@ FusedMoeProblem dimensions(const Problem& problem) {
     return std::get<FusedMoeProblem>(fused_moe().typed(problem));
 }
 
-// LDS of a work-group at most, as the template's README counts it.
+// LDS of a work-group, as the template's README counts it. More than one token: the tokens of each expert are
+// kept too, a bit each, for whole waves of experts.
+std::int64_t token_bits(const FusedMoeProblem& problem, std::int64_t max_m) {
+    return (max_m <= 32 ? 4 : 8) * ceil_div(problem.experts, kWave) * kWave;
+}
 std::int64_t gate_up_lds(const FusedMoeProblem& problem, std::int64_t max_m, std::int64_t waves,
                          std::int64_t columns) {
-    const std::int64_t of_expert = max_m == 1 ? 0 : max_m <= 32 ? 4 : 8;
-    return 1024 * waves * ceil_div(max_m, kTileRows) * (columns > 8 ? 2 : 1) + of_expert * problem.experts;
+    const std::int64_t sums = 1024 * waves * ceil_div(max_m, kTileRows) * (columns > 8 ? 2 : 1);
+    return max_m == 1 ? sums : sums + token_bits(problem, max_m) + 16;
 }
 std::int64_t down_lds(const FusedMoeProblem& problem, std::int64_t max_m, std::int64_t row_tiles) {
     const std::int64_t pairs = max_m * problem.slots;
     const std::int64_t row = row_tiles == 1 ? kTileRows : kTileRows * row_tiles + 4;
-    const std::int64_t groups = std::min(pairs, problem.experts);
-    return 4 * row * (pairs + 1) + 8 * pairs + (max_m == 1 ? 0 : 12 * (problem.experts + groups));
+    const std::int64_t products = 4 * row * (pairs + 1) + 8 * pairs;
+    return max_m == 1 ? products
+                      : products + token_bits(problem, max_m) + 4 * problem.experts +
+                            12 * std::min(pairs, problem.experts) + 4;
 }
 
 void check_constants(const FusedMoeProblem& problem, const Bucket& bucket, Demands& require) {

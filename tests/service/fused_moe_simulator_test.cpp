@@ -1,0 +1,208 @@
+// `fused_moe` on the simulated gfx950, through the whole service: shipped tables and templates, the real
+// compiler, the HIP adapter over the look-alike.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kiln/kiln.h"
+#include "runtime/operators/fused_moe_reference.hpp"
+#include "runtime/service/launch.hpp"
+#include "runtime/service/trial.hpp"
+#include "tests/service/scratch.hpp"
+
+using namespace kiln::service;
+using kiln::Result;
+using kiln::operators::FusedMoeArrays;
+using kiln::operators::FusedMoeProblem;
+
+namespace {
+
+constexpr std::uint64_t kSeed = 20261130;
+
+template <class T>
+T well(Result<T> result) {
+    REQUIRE_MESSAGE(result, result.error().message);
+    return *std::move(result);
+}
+void well(const Result<void>& result) {
+    REQUIRE_MESSAGE(result, result.error().message);
+}
+
+// One service for all cases, so that each specialisation is compiled once. Left alone at the end: its devices
+// belong to a driver that is being torn down by then.
+Service& simulator() {
+    static const kiln::test::Scratch* const scratch = new kiln::test::Scratch;
+    static Service* const service = [] {
+        setenv("KILN_CACHE_DIR", scratch->cache().c_str(), 1);  // the look-alike's listings go there too
+        Overrides overrides;
+        overrides.device = "sim";
+        auto settings = read_settings(overrides, process_environment());
+        REQUIRE_MESSAGE(settings, settings.error().message);
+        settings->driver.sim_library = KILN_SIM_LIBRARY;
+        auto opened = Service::open(*std::move(settings));
+        REQUIRE_MESSAGE(opened, opened.error().message);
+        return opened->release();
+    }();
+    return *service;
+}
+
+std::shared_ptr<const Plan> prepare(std::int64_t intermediate, const char* weights) {
+    const auto& op = kiln::operators::fused_moe();
+    const auto problem = well(kiln::operators::complete(op, {{"hidden", std::int64_t{4096}},
+                                                             {"intermediate", intermediate},
+                                                             {"experts", std::int64_t{513}},
+                                                             {"slots", std::int64_t{11}},
+                                                             {"weights", std::string(weights)}}));
+    auto plan = simulator().prepare(0, op, problem);
+    REQUIRE_MESSAGE(plan, plan.error().error.message);
+    return *std::move(plan);
+}
+
+// The arrays of one launch on a device; weights are those of all experts, of which the rest is never written.
+struct Arrays {
+    std::vector<DeviceArray> weights, inputs;
+    DeviceArray out, flag, workspace;
+
+    static Arrays make(const Plan& plan, const FusedMoeArrays& host) {
+        const auto& device = plan.shared_device();
+        const auto upload = [&](const auto& values) {
+            return well(DeviceArray::upload(device, std::as_bytes(std::span(values))));
+        };
+        const auto bytes = kiln::operators::fused_moe_bytes(host.problem);
+        Arrays arrays{
+            {},
+            {},
+            well(DeviceArray::create(device, static_cast<std::size_t>(host.m) * 4096 * 2)),
+            upload(std::vector<std::int32_t>{0}),
+            well(DeviceArray::create(device, static_cast<std::size_t>(plan.workspace_bytes(host.m))))};
+        using kiln::operators::ExpertWeights;
+        const auto experts = [&](std::size_t whole, std::size_t each, auto member) {
+            DeviceArray array = well(DeviceArray::create(device, whole));
+            for (const auto& [id, expert] : host.experts) {
+                auto* at = static_cast<std::byte*>(array.get()) + static_cast<std::size_t>(id) * each;
+                well(device->copy_to_device(at, std::as_bytes(std::span(expert.*member)), nullptr));
+            }
+            arrays.weights.push_back(std::move(array));
+        };
+        experts(bytes.w13, bytes.expert_w13, &ExpertWeights::w13);
+        experts(bytes.w13_scale, bytes.expert_w13_scale, &ExpertWeights::w13_scale);
+        experts(bytes.w2, bytes.expert_w2, &ExpertWeights::w2);
+        experts(bytes.w2_scale, bytes.expert_w2_scale, &ExpertWeights::w2_scale);
+        arrays.inputs.push_back(upload(host.x));
+        arrays.inputs.push_back(upload(host.ids));
+        arrays.inputs.push_back(upload(host.weights));
+        const auto ready = plan.init_workspace(nullptr, arrays.workspace.get(), plan.workspace_bytes(host.m));
+        REQUIRE(ready);
+        return arrays;
+    }
+
+    [[nodiscard]] kiln_fused_moe_args args(std::int64_t ldx) const {
+        kiln_fused_moe_args args{};
+        args.x = inputs[0].get();
+        args.ldx = ldx;
+        args.w13 = weights[0].get();
+        args.w13_scale = weights[1].get();
+        args.w2 = weights[2].get();
+        args.w2_scale = weights[3].get();
+        args.ids = static_cast<const std::int32_t*>(inputs[1].get());
+        args.weights = static_cast<const float*>(inputs[2].get());
+        args.out = out.get();
+        args.invalid_id = static_cast<std::int32_t*>(flag.get());
+        args.workspace = workspace.get();
+        return args;
+    }
+    template <class T>
+    [[nodiscard]] static std::vector<T> read(const Plan& plan, const DeviceArray& array, std::size_t count) {
+        std::vector<T> values(count);
+        well(plan.device().copy_to_host(std::as_writable_bytes(std::span(values)), array.get(), nullptr));
+        return values;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("fused_moe: the problems of Qwen3.5-397B are within their bound, from one token to the cap") {
+    struct Case {
+        const char* weights;
+        std::int64_t intermediate, cap;
+        std::vector<std::int64_t> tokens;
+    };
+    for (const auto& [weights, intermediate, cap, tokens] :
+         {Case{"mxfp4", 256, 40, {1, 3, 16, 40}}, Case{"fp8", 256, 20, {1, 9}},
+          Case{"fp8", 128, 48, {1, 4}}}) {
+        CAPTURE(weights);
+        INFO("seed ", kSeed);
+        const auto plan = prepare(intermediate, weights);
+        CHECK(plan->max_m() == cap);
+        const auto trial = well(Trial::create(plan, tokens.back(), kSeed));
+        for (const std::int64_t m : tokens) {
+            const TrialResult result = well(trial->run(m));
+            CHECK_MESSAGE(result.passed,
+                          "M = " << m << " (" << result.bucket->kernel_name << "): " << result.remark);
+            CHECK(result.replayed);
+        }
+    }
+}
+
+TEST_CASE("fused_moe: a launch above the cap declines, and so does one without a workspace") {
+    const auto plan = prepare(256, "mxfp4");
+    const FusedMoeArrays host =
+        kiln::operators::make_fused_moe_case(std::get<FusedMoeProblem>(plan->typed()), 1, kSeed);
+    const Arrays arrays = Arrays::make(*plan, host);
+    kiln_fused_moe_args args = arrays.args(host.ldx);
+    const auto run = [&](std::int64_t m) { return launch<FusedMoeProblem>(*plan, nullptr, m, args); };
+    CHECK(run(41) == KILN_DECLINE_M_TOO_LARGE);
+    CHECK(run(0) == KILN_OK);
+    CHECK(run(-1) == KILN_DECLINE_M_NEGATIVE);
+    args.workspace = nullptr;
+    CHECK(run(1) == KILN_DECLINE_NULL_POINTER);
+    args.workspace = static_cast<std::byte*>(arrays.workspace.get()) + 128;
+    CHECK(run(1) == KILN_DECLINE_WORKSPACE_ALIGNMENT);
+}
+
+TEST_CASE("fused_moe: the flag is raised by an invalid id alone, never lowered, and may be left out") {
+    const auto plan = prepare(256, "mxfp4");
+    FusedMoeArrays host =
+        kiln::operators::make_fused_moe_case(std::get<FusedMoeProblem>(plan->typed()), 2, kSeed);
+    // Padding raises nothing.
+    host.ids[3] = -1;
+    const std::vector<std::uint16_t> reference = kiln::operators::fused_moe_reference(host);
+    const auto run = [&](const FusedMoeArrays& given, std::int32_t before, bool wanted) {
+        const Arrays arrays = Arrays::make(*plan, given);
+        const std::vector<std::int32_t> flag{before};
+        well(plan->device().copy_to_device(arrays.flag.get(), std::as_bytes(std::span(flag)), nullptr));
+        kiln_fused_moe_args args = arrays.args(given.ldx);
+        if (!wanted) {
+            args.invalid_id = nullptr;
+        }
+        REQUIRE(launch<FusedMoeProblem>(*plan, nullptr, given.m, args) == KILN_OK);
+        const auto out = Arrays::read<std::uint16_t>(*plan, arrays.out, reference.size());
+        CHECK(kiln::operators::compare_fused_moe(out, reference, given.m, 4096).passed());
+        return Arrays::read<std::int32_t>(*plan, arrays.flag, 1).front();
+    };
+    CHECK(run(host, 0, true) == 0);
+    CHECK(run(host, 1, true) == 1);
+    // What padding stood for, an invalid id stands for too.
+    for (const std::int32_t invalid : {513, -2, 0x7fffffff}) {
+        host.ids[3] = invalid;
+        CHECK(run(host, 0, true) == 1);
+        CHECK(run(host, 0, false) == 0);
+    }
+}
+
+TEST_CASE("fused_moe: stores that reach other dies as late as they may change nothing") {
+    const auto plan = prepare(256, "mxfp4");
+    const auto trial = well(Trial::create(plan, 5, kSeed));
+    const TrialResult early = well(trial->run(5));
+    CHECK_MESSAGE(early.passed, early.remark);
+    for (const char* order : {"descending", "interleave:3"}) {
+        CAPTURE(order);
+        well(plan->device().set_rules({.order = order, .scopes = "late"}));
+        const TrialResult late = well(trial->run(5));
+        CHECK_MESSAGE(late.passed, late.remark);
+        CHECK(late.error == early.error);
+    }
+    well(plan->device().set_rules({}));
+}
