@@ -14,6 +14,7 @@ namespace {
 constexpr std::int64_t kMostTokens = 64;
 constexpr std::int64_t kMostPairs = 704;
 constexpr std::int64_t kLdsBytes = 160 * 1024;
+constexpr std::int64_t kLdsBetweenArrays = 48;  // at most, where they are aligned
 constexpr std::int64_t kTileRows = 16;
 constexpr std::int64_t kBlock = 128;
 constexpr std::int64_t kWave = 64;
@@ -44,7 +45,7 @@ std::int64_t gate_up_lds(const FusedMoeProblem& problem, std::int64_t max_m, std
 std::int64_t down_lds(const FusedMoeProblem& problem, std::int64_t max_m, std::int64_t row_tiles) {
     const std::int64_t pairs = max_m * problem.slots;
     const std::int64_t row = row_tiles == 1 ? kTileRows : kTileRows * row_tiles + 4;
-    const std::int64_t products = 4 * row * (pairs + 1) + 8 * pairs;
+    const std::int64_t products = 4 * row * (pairs + 1) + 8 * pairs + kLdsBetweenArrays;
     return max_m == 1 ? products
                       : products + token_bits(problem, max_m) + 4 * problem.experts +
                             12 * std::min(pairs, problem.experts) + 4;
