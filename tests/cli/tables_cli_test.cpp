@@ -120,6 +120,33 @@ TEST_CASE_FIXTURE(Machine, "ExplainNamesTheFileThatWonAndWhatItHides") {
     CHECK(contains(spoken.out, "hides      " + user + ":2 (user), for gfx950, another row goes before it"));
 }
 
+TEST_CASE_FIXTURE(Machine, "ExplainNamesTheGeneralRowAndWhatItAdmits") {
+    const auto general = write("general.json", R"({"schema": 1, "rows": [
+{"operator": "linear", "problem": {"n": {"min": 32, "max": 4096}, "k": 128}, "target": "gfx950",
+ "problems": [{"n": 64}],
+ "buckets": [{"max_m": 16, "template": "linear/small_m",
+              "constants": {"tiles_n": 2, "waves": 1, "lane_rows": 16, "blocks_ahead": 1}}],
+ "provenance": {"kind": "untuned"}}]})");
+    environment["KILN_SHAPES_PATH"] = general;
+    const auto document = run({"explain", "--json", "linear", "n=96", "k=128", "--m", "1"}).json();
+    CHECK(document["row"]["origin"] == general + ":2");
+    CHECK(document["row"]["admits"] == "n=32..4096");
+    CHECK(document["kernel"] == "kiln_linear_n96_k128_m16");
+    CHECK(document["launches"][0]["grid"] == std::vector<int>{3, 1, 1});
+    CHECK(document["workspace"]["scratch_bytes"] == 0);
+    const auto spoken = run({"explain", "linear", "n=96", "k=128", "--m", "1"});
+    CHECK(contains(spoken.out, "general    admits n=32..4096"));
+
+    // Warming takes the problems that it lists, and one that is spelt out.
+    const auto wanted = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), {"warm", "--json", "--dry-run", "--target", "gfx950"});
+        return run(words).json()["items"];
+    };
+    CHECK(wanted({general}).size() == 1);
+    CHECK(wanted({general})[0]["problem"]["n"] == 64);
+    CHECK(wanted({general, "linear", "n=2048", "k=128"})[0]["problem"]["n"] == 2048);
+}
+
 TEST_CASE_FIXTURE(Machine, "TablesThatAreNamedTakeThePlaceOfAllOthers") {
     write("config/kiln/shapes/broken.json", "{");
     write("tables/a.json", table("gfx950", kSound));

@@ -31,6 +31,8 @@ class Tampering final : public Device {
     std::function<void(std::vector<std::byte>&)> after_replay;
     // On what the host gets in the nth copy.
     int tampered_copy = 0;
+    // Of the next launch that is waited for, in the workspace that it has: the first of its counters.
+    bool leaves_a_count = false;
 
     void pretend_real() { info_.simulated = false; }
 
@@ -66,13 +68,21 @@ class Tampering final : public Device {
         return copied;
     }
     Result<void> fill(void* to, std::byte value, std::size_t bytes, kiln::device::Stream stream) override {
+        if (value == std::byte{0}) {
+            counters_ = to;  // nothing else of a trial is filled with zeros
+        }
         return device_->fill(to, value, bytes, stream);
     }
     Result<kiln::device::Stream> create_stream() override { return device_->create_stream(); }
     Result<void> destroy_stream(kiln::device::Stream stream) override {
         return device_->destroy_stream(stream);
     }
-    Result<void> synchronize(kiln::device::Stream stream) override { return device_->synchronize(stream); }
+    Result<void> synchronize(kiln::device::Stream stream) override {
+        auto waited = device_->synchronize(stream);
+        return waited && std::exchange(leaves_a_count, false)
+                   ? device_->fill(counters_, std::byte{1}, 4, stream)
+                   : waited;
+    }
     Result<kiln::device::Event> create_event() override { return device_->create_event(); }
     Result<void> destroy_event(kiln::device::Event event) override { return device_->destroy_event(event); }
     Result<void> record(kiln::device::Event event, kiln::device::Stream stream) override {
@@ -116,22 +126,45 @@ class Tampering final : public Device {
     kiln::device::DeviceInfo info_;
     std::span<std::byte> last_;
     int copies_ = 0;
+    void* counters_ = nullptr;
 };
 
-// One case, M = 3 of a bucket for 16, on a simulator that `prepare` has set up.
+// What is tried: a problem with a table that serves it.
+struct Subject {
+    const kiln::operators::Operator& op;
+    kiln::operators::Problem problem;
+    std::string table;
+};
+Subject small_linear() {
+    return {linear(), kiln::test::small_problem(), kiln::test::small_table()};
+}
+// It has a workspace.
+Subject small_router() {
+    const auto& op = kiln::operators::router();
+    const auto problem = kiln::operators::complete(
+        op, {{"hidden", std::int64_t{64}}, {"experts", std::int64_t{8}}, {"top_k", std::int64_t{2}}});
+    REQUIRE(problem);
+    return {op, *problem, R"({"schema": 1, "rows": [
+{"operator": "router", "problem": {"hidden": 64, "experts": 8, "top_k": 2}, "target": "gfx950",
+ "buckets": [{"max_m": 4, "template": "router/one_launch", "constants": {"rows": 1, "waves": 1}}],
+ "provenance": {"kind": "untuned"}}]})"};
+}
+
+// One case, M = 3 of a bucket for more, on a simulator that `prepare` has set up.
 struct Tried {
     TrialResult result;
     bool passed() const { return result.passed; }
     bool says(const std::string& part) const { return result.remark.find(part) != std::string::npos; }
 };
 Tried try_on(const std::function<void(Tampering&)>& prepare,
-             const std::vector<kiln::device::SimulationRules>& rules = {}) {
+             const std::vector<kiln::device::SimulationRules>& rules = {},
+             const Subject& subject = small_linear()) {
     // The code object is compiled once.
     static const kiln::test::Scratch* const scratch = new kiln::test::Scratch;
     setenv("KILN_CACHE_DIR", scratch->cache().c_str(), 1);  // the look-alike's listings are there too
     auto overrides = kiln::test::overrides_in(*scratch);
     overrides.device = "sim";
-    overrides.shapes_path = scratch->write("table.json", kiln::test::small_table()).string();
+    overrides.shapes_path = scratch->write("table.json", subject.table).string();
     auto settings = read_settings(overrides, process_environment());
     REQUIRE_MESSAGE(settings, settings.error().message);
     settings->driver.sim_library = KILN_SIM_LIBRARY;
@@ -145,9 +178,9 @@ Tried try_on(const std::function<void(Tampering&)>& prepare,
     };
     auto service = Service::open(*std::move(settings), std::move(parts));
     REQUIRE_MESSAGE(service, service.error().message);
-    const auto plan = (*service)->prepare(0, linear(), kiln::test::small_problem());
+    const auto plan = (*service)->prepare(0, subject.op, subject.problem);
     REQUIRE_MESSAGE(plan, plan.error().error.message);
-    const auto trial = Trial::create(*plan, 16, 7);
+    const auto trial = Trial::create(*plan, (*plan)->max_m(), 7);
     REQUIRE_MESSAGE(trial, trial.error().message);
     auto result = (*trial)->run(3, rules);
     REQUIRE_MESSAGE(result, result.error().message);
@@ -231,4 +264,14 @@ TEST_CASE("trial: once more under each of the rules of the simulator that are gi
         other.says(
             "a launch with order descending and scopes early differs from the first launch in 1 of 48"),
         other.result.remark);
+}
+
+TEST_CASE("trial: a launch that leaves its counters other than zero fails") {
+    const Tried right = try_on([](Tampering&) {}, {}, small_router());
+    CHECK_MESSAGE(right.passed(), right.result.remark);
+    CHECK(right.result.replayed);
+    const Tried wrong = try_on([](Tampering& device) { device.leaves_a_count = true; }, {}, small_router());
+    CHECK(!wrong.passed());
+    CHECK_MESSAGE(wrong.says("leaves the workspace's counters other than zero at byte 0"),
+                  wrong.result.remark);
 }
