@@ -111,9 +111,9 @@ Result<LoadedBucketPtr> BucketLoader::load(device::Device& device, const Artifac
     log::event(
         log::Level::info, "load",
         {{"kernel", specialisation.kernel_name}, {"device", ordinal}, {"source", to_text(artifact.source)}});
-    return std::make_unique<const LoadedBucket>(LoadedBucket{
-        std::move(kernels), health(ordinal, specialisation), *std::move(module), artifact.source,
-        over_budget(specialisation, *code_object)});
+    return std::make_unique<const LoadedBucket>(
+        LoadedBucket{std::move(kernels), health(ordinal, specialisation), *std::move(module), artifact.source,
+                     over_budget(specialisation, *code_object)});
 }
 
 Answer<LoadedBucketPtr> BucketLoader::obtain(device::Device& device, const Specialisation& specialisation) {
