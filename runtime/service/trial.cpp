@@ -383,7 +383,11 @@ Result<void> Run::run_under_rules() {
 }
 
 Result<void> Run::run_under(const device::SimulationRules& rules, const Arrays& arrays) {
-    Result<void> launched = device().set_rules(rules).and_then([&] { return launch_and_wait(arrays); });
+    // What an earlier launch left there is what this one computes too: a stale read would not show.
+    Result<void> launched = device()
+                                .set_rules(rules)
+                                .and_then([&] { return workspace_ ? poison_scratch() : Result<void>(); })
+                                .and_then([&] { return launch_and_wait(arrays); });
     if (!launched) {
         return launched;
     }

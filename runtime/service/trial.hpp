@@ -9,7 +9,8 @@
 //     the results lie between canaries that must live.
 //  4. On a simulated device, where rules are given: once under each of them, as 1.
 // A workspace is initialised before the first of them only, and its counters must be zero after each; its
-// scratch holds what was there (on a simulated device nothing was ever written to it), and NaN before 3.
+// scratch holds what was there (on a simulated device nothing was ever written to it), and NaN before 3 and
+// before each launch of 4.
 //
 // A kernel that does not keep to its budget (budget.hpp) fails the case too.
 #pragma once

@@ -24,10 +24,12 @@
  *
  * The weights' formats, as formats.h prepares them:
  *
- *   mxfp4      w e2m1, two to a byte (kiln_shuffle_weights with row_bytes K/2); scales e8m0, one for each row
- * and 32 k, preshuffled over the rows of all experts (kiln_shuffle_scales). Scale byte 0 is 2^-127. I a
- * multiple of 64 fp8        w e4m3fn (kiln_shuffle_weights with row_bytes K); scales float32 [E, rows/128,
- * K/128], contiguous, one for each block of 128 x 128. I a multiple of 128
+ *   mxfp4: w e2m1, two to a byte (kiln_shuffle_weights with row_bytes K/2); scales e8m0, one for each row and
+ *   32 k, preshuffled over the rows of all experts (kiln_shuffle_scales). Scale byte 0 is 2^-127. I is a
+ *   multiple of 64.
+ *
+ *   fp8: w e4m3fn (kiln_shuffle_weights with row_bytes K); scales float32 [E, rows/128, K/128], contiguous,
+ *   one for each block of 128 x 128. I is a multiple of 128.
  *
  * H a multiple of 128, E from 1 to 1024, S from 1 to 16 (a shared expert that is fused takes a slot like any
  * other). M ends where the shape tables say, and M * S at 704.

@@ -149,7 +149,7 @@ typedef enum kiln_decline {
      * initialised there */
     KILN_DECLINE_CAPTURE = 74,
     KILN_DECLINE_IDS_ALIGNMENT = 75,       /* ids not aligned to 4 bytes */
-    KILN_DECLINE_WEIGHTS_ALIGNMENT = 76,   /* weights (of the router) not aligned to 4 bytes */
+    KILN_DECLINE_WEIGHTS_ALIGNMENT = 76,   /* routing weights not aligned to 4 bytes */
     KILN_DECLINE_WORKSPACE_ALIGNMENT = 77, /* the workspace not aligned to 256 bytes */
     KILN_DECLINE_SORTED_ALIGNMENT = 79,    /* sorted_ids, sorted_weights not aligned to 16 bytes, or
                                             * sorted_expert_ids, num_valid not to 4 */

@@ -6,8 +6,8 @@
  *     the k experts of largest logit, descending: of equal ones the lower id first, -0 equal to +0, NaN last
  *     p[m,e]     = exp(logit[m,e] - max over e) / sum over all e of exp(logit[m,e] - max over e)
  *     weight     = p of the chosen, each divided by the sum of all chosen (by 1 where that is not above 0)
- *     behind them, with a shared expert:  id E, weight = scale / (1 + exp(-sum over h of x[m,h] *
- * shared_gate[h]))
+ *     behind them, with a shared expert:  id E, weight = scale / (1 + exp(-s)),
+ *     s = sum over h of  x[m,h] * shared_gate[h]
  *
  *   x            bf16    [M, H], rows ldx elements apart, elements of a row adjacent; aligned to 16 bytes
  *   gate         bf16    [E, H], contiguous; aligned to 16 bytes
