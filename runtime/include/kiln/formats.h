@@ -18,12 +18,17 @@
 extern "C" {
 #endif
 
-/* Number formats of the OCP:
+/* Number formats, the OCP's but for bf16:
  *
- *   e4m3fn  fp8: sign, 4 exponent bits (bias 7), 3 mantissa bits; maximum 448, no infinity, 0x7f and 0xff are
- *           NaN
- *   e2m1    fp4: codes 0..7 are 0, 0.5, 1, 1.5, 2, 3, 4, 6; bit 3 is the sign. Two to a byte, the even k in
- * the low nibble e8m0    a scale: 2^(b-127); 255 is NaN bf16    the upper half of a float32
+ *   e4m3fn: fp8 of sign, 4 exponent bits (bias 7), 3 mantissa bits; maximum 448, no infinity, 0x7f and 0xff
+ *   are NaN.
+ *
+ *   e2m1: fp4, codes 0..7 are 0, 0.5, 1, 1.5, 2, 3, 4, 6; bit 3 is the sign. Two to a byte, the even k in the
+ *   low nibble.
+ *
+ *   e8m0: a scale, 2^(b-127); 255 is NaN.
+ *
+ *   bf16: the upper half of a float32.
  *
  * Whatever is made here is rounded to nearest even. */
 
