@@ -104,7 +104,7 @@ typedef struct kiln_moe_sort_args {
     void* moe_buf;              /* bf16 [M, hidden]; where hidden is not 0 */
     void* q;                    /* e4m3fn [M, hidden]; quantiser only */
     void* q_scale;              /* kiln_moe_sort_scale_bytes(); quantiser only */
-    void* workspace;            /* kiln_plan_workspace_bytes() */
+    void* workspace;            /* kiln_plan_workspace_bytes(), readied by kiln_plan_init_workspace */
 } kiln_moe_sort_args;
 
 /* Enqueues the sort of M tokens on `stream` and returns; as kiln_linear_launch. */

@@ -28,7 +28,7 @@ struct MoeSort {
         void* moe_buf = nullptr;                    // bf16 [M, hidden]
         void* q = nullptr;                          // e4m3fn [M, hidden]
         void* q_scale = nullptr;                    // scale_bytes(M)
-        void* workspace = nullptr;                  // Plan::workspace_bytes()
+        void* workspace = nullptr;                  // readied by Plan::init_workspace
     };
 
     std::int64_t experts = 0;
