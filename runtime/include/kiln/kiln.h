@@ -355,8 +355,9 @@ KILN_API KILN_NODISCARD kiln_status kiln_plan_wait(const kiln_plan* plan, int64_
 
 /* Workspace: memory of the device, aligned to 256 bytes, that launches of some operators need besides their
  * arrays; those have a member `workspace` among their arguments. It is the caller's: kiln allocates nothing.
- * The launches of one stream may share it, one after the other, whatever their M, and so may the replays of
- * graphs; launches that may run at the same time, of two streams say, need one each.
+ * A plan's launches on one stream may share it, one after the other, whatever their M, and so may the replays
+ * of graphs; launches that may run at the same time, of two streams say, need one each. So do two plans: what
+ * one of them keeps there is not what the other left.
  *
  * Returns how many bytes a launch of up to max_m tokens needs (max_m above what the plan covers: of every M
  * that it does cover); 0 where none is needed, and NULL will do. More tokens need no less. */
