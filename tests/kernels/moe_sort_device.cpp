@@ -87,11 +87,11 @@ const MoeSortDevice::Loaded& MoeSortDevice::load(std::string_view name, const Mo
                                                       : operators::kMoeSortMostTokens;
     operators::Specialisation wanted = specialise_shape(operators::moe_sort(), problem_of(problem),
                                                         {most, "moe_sort/" + std::string(name), {}});
-    const auto found = loaded_.find(wanted.kernel_name + change.second);
+    const auto found = loaded_.find(wanted.kernel_name + change.first);
     if (found != loaded_.end()) {
         return found->second;
     }
-    const std::string key = wanted.kernel_name + change.second;
+    const std::string key = wanted.kernel_name + change.first;
     if (!change.first.empty()) {
         replace_all(wanted.request.source, change.first, change.second);
         for (compile::Header& header : wanted.request.headers) {
@@ -103,6 +103,10 @@ const MoeSortDevice::Loaded& MoeSortDevice::load(std::string_view name, const Mo
     Built built = std::move(build(std::move(one)).front());
     auto module = value_of(device_->load(built.result.code_object));
     return loaded_.emplace(key, Loaded{std::move(built), std::move(module)}).first->second;
+}
+
+void MoeSortDevice::follow(const device::SimulationRules& rules) {
+    check(device_->set_rules(rules));
 }
 
 MoeSortRun MoeSortDevice::run(std::string_view name, const operators::MoeSortArrays& arrays,
@@ -138,6 +142,10 @@ MoeSortRun MoeSortDevice::run(std::string_view name, const operators::MoeSortArr
     if (need.scratch > 0) {
         inputs.push_back(value_of(DeviceArray::create(device_, static_cast<std::size_t>(need.scratch))));
         workspace.scratch = inputs.back().get();
+        if (!change.first.empty()) {
+            check(device_->fill(workspace.scratch, std::byte{0}, static_cast<std::size_t>(need.scratch),
+                                nullptr));
+        }
     }
 
     kiln_moe_sort_args args{};

@@ -27,8 +27,12 @@ class MoeSortDevice {
 
     MoeSortDevice() : device_(open_simulator()) {}
 
+    // How launches are simulated from now on.
+    void follow(const device::SimulationRules& rules);
+
     // Compiles "moe_sort/`name`" for the problem where that was not done before. The code of a template can
-    // be changed on the way: every `change.first` in its text or its headers becomes `change.second`.
+    // be changed on the way: every `change.first` in its text or its headers becomes `change.second`; scratch
+    // is zero then, so that what reads it too early stays within the arrays.
     [[nodiscard]] MoeSortRun run(std::string_view name, const operators::MoeSortArrays& arrays,
                                  const std::pair<std::string, std::string>& change = {});
 

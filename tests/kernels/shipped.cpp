@@ -54,11 +54,20 @@ std::vector<operators::Specialisation> shipped_specialisations(std::string_view 
         FAIL_CHECK(fault.text());
     }
     std::vector<operators::Specialisation> all;
+    const auto add = [&](const tables::Row& row) {
+        for (const tables::Bucket& bucket : row.buckets) {
+            all.push_back(specialise(row, bucket));
+        }
+    };
     for (const tables::Row* row : loaded.table.rows()) {
-        if (row->target.processor == processor && row->operator_name == operator_name) {
-            for (const tables::Bucket& bucket : row->buckets) {
-                all.push_back(specialise(*row, bucket));
-            }
+        if (row->target.processor != processor || row->operator_name != operator_name) {
+            continue;
+        }
+        if (!row->is_general()) {
+            add(*row);
+        }
+        for (const tables::Problem& problem : row->problems) {
+            add(value_of(operators::row_at(*row, problem)));
         }
     }
     return all;

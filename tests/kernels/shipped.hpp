@@ -14,8 +14,8 @@
 
 namespace kiln::kernels_test {
 
-// Every bucket of every row that the shipped tables have of an operator for a processor, in their order.
-// Fails the test on a fault in a table.
+// Every bucket of every row that the shipped tables have of an operator for a processor, in their order; of a
+// general row, those of its examples. Fails the test on a fault in a table.
 std::vector<operators::Specialisation> shipped_specialisations(std::string_view processor,
                                                                std::string_view operator_name = "linear");
 
