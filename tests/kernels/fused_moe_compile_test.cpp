@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fused_moe_device.hpp"
 #include "instructions.hpp"
+#include "runtime/compile/code_object.hpp"
 #include "runtime/compile/occupancy.hpp"
+#include "runtime/service/budget.hpp"
 #include "shipped.hpp"
 
 using namespace kiln;
@@ -55,6 +58,9 @@ void check(std::vector<operators::Specialisation> wanted) {
     for (const Built& built : build(std::move(wanted))) {
         CAPTURE(built.specialisation.kernel_name);
         CHECK(built.result.log.empty());  // no warnings
+        const auto object = compile::read_code_object(built.result.code_object);
+        REQUIRE(object);
+        CHECK(service::over_budget(built.specialisation, *object).empty());
         check_kernel(built, "gate_up", built.constant("gate_up_waves"));
         check_kernel(built, "down", built.constant("down_waves"));
     }
@@ -69,4 +75,12 @@ TEST_CASE("fused_moe compile: the problems of Qwen3.5-397B keep to their registe
                                                       {4096, 128, 513, 11, true}}) {
         check(derived_fused_moe(problem));
     }
+}
+
+// Minutes of compiling: a test of its own runs it.
+TEST_CASE("fused_moe shipped: every bucket of every row keeps to its registers, LDS and instructions" *
+          doctest::skip()) {
+    std::vector<operators::Specialisation> all = shipped_specialisations("gfx950", "fused_moe");
+    REQUIRE(all.size() > 100);
+    check(std::move(all));
 }
