@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "device/gfx950/election.h"
 #include "runtime/operators/constants_check.hpp"
 #include "runtime/operators/gfx950.hpp"
 #include "runtime/operators/router_one_launch.hpp"
@@ -15,7 +16,6 @@ constexpr std::int64_t kWaveLanes = 64;
 constexpr std::int64_t kLoadElements = 8;  // bf16 in 16 bytes
 constexpr std::int64_t kMaxWaves = 16;
 constexpr std::int64_t kRegisters = 96;  // of 128 a lane where a work-group has 16 waves
-constexpr std::int64_t kCounterBytes = 17 * 128;
 constexpr std::int64_t kComputeUnits = 256;
 constexpr std::int64_t kMostRows = 4;
 constexpr std::int64_t kFewestWaves = 4;
@@ -66,7 +66,7 @@ class OneLaunch final : public Template {
     }
     WorkspaceNeed workspace(const Problem& problem, const Bucket& bucket, std::int64_t /*m*/) const override {
         const std::int64_t logits = ceil_div(dimensions(problem).experts, kLoadElements) * kLoadElements;
-        return {kCounterBytes, bucket.max_m * (2 * logits + 4)};
+        return {device::kElectionBytes, bucket.max_m * (2 * logits + 4)};
     }
     std::vector<std::pair<std::string, std::int64_t>> constants(const Problem& problem,
                                                                 const Bucket& bucket) const override {
