@@ -24,20 +24,19 @@ extern "C" __global__ void pass_on(int* data, int* flags, int* before, int* afte
         data[lane] = 100 + lane;
         if (release) RELEASE();
         asm volatile("s_waitcnt vmcnt(0)" ::: "memory");
-raise(flags);
-// What it stored itself it sees, released or not.
-COMPILER_FENCE();
-before[lane] = after[lane] = data[lane];
-return;
-}
-before[block * 64 + lane] = data[lane];
-COMPILER_FENCE();
-raise(flags + block);
-await(flags);
-if (acquire)
-    ACQUIRE();
-COMPILER_FENCE();
-after[block * 64 + lane] = data[lane];
+        raise(flags);
+        // What it stored itself it sees, released or not.
+        COMPILER_FENCE();
+        before[lane] = after[lane] = data[lane];
+        return;
+    }
+    before[block * 64 + lane] = data[lane];
+    COMPILER_FENCE();
+    raise(flags + block);
+    await(flags);
+    if (acquire) ACQUIRE();
+    COMPILER_FENCE();
+    after[block * 64 + lane] = data[lane];
 }
 
 // The same with device-scope stores and loads, which need no fence.
