@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/sim/occupancy.hpp"
+#include "runtime/compile/occupancy.hpp"
 
 namespace kiln::sim {
 namespace {
@@ -154,10 +154,9 @@ void Launch::fill_packet() {
 }
 
 std::uint64_t Launch::max_in_flight() const {
-    return std::max<std::uint64_t>(
-        std::uint64_t{kComputeUnits} *
-            groups_per_unit(kernel_->descriptor.vgprs(), num_waves_ * kLanes, lds_bytes_),
-        1);
+    constexpr std::int64_t kComputeUnits = 256;
+    const std::int64_t groups = compile::groups_per_unit(kernel_->descriptor.vgprs(), num_waves_, lds_bytes_);
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(kComputeUnits * groups, 1));
 }
 
 void Launch::start_group(std::uint64_t index, WorkGroup& group) const {

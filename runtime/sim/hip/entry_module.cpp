@@ -1,9 +1,9 @@
 // Modules and functions.
 #include "base/file.hpp"
+#include "runtime/compile/occupancy.hpp"
 #include "runtime/sim/hip/entry.hpp"
 #include "runtime/sim/hip/image.hpp"
 #include "runtime/sim/hip/module.hpp"
-#include "runtime/sim/occupancy.hpp"
 
 using namespace kiln::sim::hip;
 
@@ -182,11 +182,12 @@ KILN_EXPORT hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* b
         if (blocks == nullptr || block_threads <= 0) {
             return hipErrorInvalidValue;
         }
-        const auto threads = static_cast<std::uint32_t>(block_threads);
         const auto& info = function.info;
-        *blocks = threads > info.max_threads ? 0
-                                             : static_cast<int>(kiln::sim::groups_per_unit(
-                                                   info.vgprs, threads, info.lds_bytes + dynamic_bytes));
+        *blocks = static_cast<std::uint32_t>(block_threads) > info.max_threads
+                      ? 0
+                      : static_cast<int>(kiln::compile::groups_per_unit(
+                            info.vgprs, (block_threads + 63) / 64,
+                            static_cast<std::int64_t>(info.lds_bytes + dynamic_bytes)));
         return hipSuccess;
     });
 }
