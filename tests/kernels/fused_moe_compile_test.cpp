@@ -1,6 +1,7 @@
 // Specialisations of fused_moe/small_m through the real compiler, and what their code must look like.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -61,6 +62,9 @@ void check(std::vector<operators::Specialisation> wanted) {
         const auto object = compile::read_code_object(built.result.code_object);
         REQUIRE(object);
         CHECK(service::over_budget(built.specialisation, *object).empty());
+        // What rows promise of LDS is counted by hand, up to what alignment adds.
+        CHECK(std::max(built.kernel("gate_up").lds_bytes, built.kernel("down").lds_bytes) + 256 >=
+              built.specialisation.bucket.budget.lds_bytes.value_or(0));
         check_kernel(built, "gate_up", built.constant("gate_up_waves"));
         check_kernel(built, "down", built.constant("down_waves"));
     }
