@@ -34,9 +34,10 @@ static_assert(kIntermediate % (kFp8 ? 128 : 64) == 0,
               "intermediate consists of whole blocks, or halves in mxfp4");
 static_assert(kExperts >= 1 && kExperts <= 1024 && kSlots >= 1 && kSlots <= 16);
 static_assert(kMaxM >= 1 && kMaxM <= 64 && kPairs <= 704, "small M");
-static_assert(static_cast<u64>(kPairs) * kIntermediate * sizeof(bf16_bits) < Buffer::kNowhere &&
-                  static_cast<u64>(kGateUpRows) * Weights::row_bytes(kHidden) < Buffer::kNowhere,
-              "32-bit offsets reach all of h, and the weights of an expert");
+static_assert(static_cast<u64>(kPairs) * kIntermediate * sizeof(bf16_bits) < Buffer::kNowhere,
+              "32-bit offsets reach all of h, and Buffer::kNowhere lies outside");
+static_assert(static_cast<u64>(kGateUpRows) * Weights::row_bytes(kHidden) < (1ULL << 32) - (1U << 16),
+              "32-bit offsets reach the weights of an expert");
 
 // Four of a row, as they are stored.
 KILN_DEVICE u32x2 packed(f32x4 values) {
