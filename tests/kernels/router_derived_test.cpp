@@ -3,12 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/service/budget.hpp"
-#include "shipped.hpp"
+#include "budget_check.hpp"
 
 using namespace kiln;
 using namespace kiln::kernels_test;
@@ -29,13 +27,5 @@ TEST_CASE("derived: every bucket of router, shipped or of any size, compiles wit
             }
         }
     }
-    MESSAGE(wanted.size() << " kernels");
-    for (const Built& built : build(std::move(wanted))) {
-        CAPTURE(built.specialisation.kernel_name);
-        const auto object = compile::read_code_object(built.result.code_object);
-        REQUIRE(object);
-        for (const std::string& complaint : service::over_budget(built.specialisation, *object)) {
-            FAIL_CHECK(complaint);
-        }
-    }
+    check_budgets(std::move(wanted));
 }

@@ -1,0 +1,48 @@
+// What the rule of fused_moe/small_m derives, through the real compiler: whatever constants it chooses, what
+// it says of registers and LDS holds. Minutes of compiling, hence apart from the others.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "budget_check.hpp"
+
+using namespace kiln;
+using namespace kiln::kernels_test;
+
+TEST_CASE("derived: every bucket of fused_moe that is shipped compiles within its budget") {
+    check_budgets(shipped_specialisations("gfx950", "fused_moe"));
+}
+
+TEST_CASE("derived: every bucket of fused_moe of any size compiles within its budget") {
+    struct Size {
+        std::int64_t hidden, intermediate, experts, slots;
+    };
+    std::vector<operators::Specialisation> wanted;
+    for (const auto& [hidden, intermediate, experts, slots] : {Size{128, 64, 1, 1},
+                                                               {128, 128, 1024, 16},
+                                                               {384, 192, 65, 3},
+                                                               {640, 1920, 64, 5},
+                                                               {7168, 3072, 385, 7},
+                                                               {16384, 128, 1000, 12}}) {
+        for (const char* weights : {"mxfp4", "fp8"}) {
+            const auto problem =
+                operators::complete(operators::fused_moe(), {{"hidden", hidden},
+                                                             {"intermediate", intermediate},
+                                                             {"experts", experts},
+                                                             {"slots", slots},
+                                                             {"weights", std::string(weights)}});
+            REQUIRE(problem);
+            if (!operators::fused_moe().judge(*problem)) {
+                continue;  // fp8 and an intermediate of 192
+            }
+            const auto buckets = operators::fused_moe().derive(*problem, *tables::parse_target("gfx950"));
+            REQUIRE(buckets);
+            for (const operators::Bucket& bucket : *buckets) {
+                wanted.push_back(specialise_shape(operators::fused_moe(), *problem, bucket));
+            }
+        }
+    }
+    check_budgets(std::move(wanted));
+}
