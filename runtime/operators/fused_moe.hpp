@@ -59,11 +59,8 @@ inline constexpr std::int64_t kFusedMoeFlagBytes = 16;
         args.w2_scale == nullptr || args.ids == nullptr || args.weights == nullptr || args.out == nullptr) {
         return KILN_DECLINE_NULL_POINTER;
     }
-    if (is_misaligned(args.x, 16)) {
-        return KILN_DECLINE_X_ALIGNMENT;
-    }
-    if (args.ldx < problem.hidden || args.ldx % 8 != 0 || args.ldx >= kFusedMoeMaxRowStride) {
-        return KILN_DECLINE_X_ROW_STRIDE;
+    if (const int decline = check_rows(args.x, args.ldx, problem.hidden, kFusedMoeMaxRowStride)) {
+        return decline;
     }
     if (is_misaligned(args.w13, 16) || is_misaligned(args.w2, 16)) {
         return KILN_DECLINE_W_ALIGNMENT;

@@ -14,8 +14,6 @@ namespace {
 constexpr std::int64_t kComputeUnits = 256;
 constexpr std::int64_t kMostColumns = 16;
 constexpr std::int64_t kWavesPerSimd = 2;
-constexpr std::int64_t kMostTokens = 64;
-constexpr std::int64_t kMostPairs = 704;
 
 // Where the operator stops to pay.
 std::int64_t last_m(const FusedMoeProblem& problem) {
@@ -23,7 +21,8 @@ std::int64_t last_m(const FusedMoeProblem& problem) {
     if (problem.fp8) {
         crossover = problem.intermediate == 128 ? 48 : 5120 / problem.intermediate;
     }
-    return std::clamp(crossover, std::int64_t{1}, std::min(kMostTokens, kMostPairs / problem.slots));
+    return std::clamp(crossover, std::int64_t{1},
+                      std::min(kFusedMoeMostTokens, kFusedMoeMostPairs / problem.slots));
 }
 
 // The most up to `limit` that divides `whole`.
@@ -54,7 +53,9 @@ std::vector<Bucket> choices(const FusedMoeProblem& problem, std::int64_t max_m) 
     if (problem.fp8) {
         return {make_bucket(max_m, 8, gate_up_waves, row_tiles(2), 4)};
     }
-    const std::int64_t share = problem.slots * problem.intermediate / kComputeUnits;
+    // No more than matters: the product stays within 64 bits.
+    const std::int64_t share =
+        problem.slots * std::min(problem.intermediate, kMostColumns * kComputeUnits) / kComputeUnits;
     const auto with_columns = [&](std::int64_t columns) {
         return make_bucket(max_m, columns, gate_up_waves, row_tiles(4), problem.slots);
     };

@@ -2,9 +2,15 @@
 // contract is kernel_src/fused_moe/README.md.
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/operators/operator.hpp"
 
 namespace kiln::operators {
+
+// The most that a bucket may serve: tokens, and pairs of a token and a slot.
+inline constexpr std::int64_t kFusedMoeMostTokens = 64;
+inline constexpr std::int64_t kFusedMoeMostPairs = 704;
 
 [[nodiscard]] const Template& fused_moe_small_m_gfx950();
 

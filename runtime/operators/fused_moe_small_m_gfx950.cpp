@@ -6,20 +6,19 @@
 
 #include "runtime/operators/constants_check.hpp"
 #include "runtime/operators/fused_moe.hpp"
+#include "runtime/operators/gfx950.hpp"
 
 namespace kiln::operators {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = 64;
-constexpr std::int64_t kMostPairs = 704;
-constexpr std::int64_t kLdsBytes = 160 * 1024;
 constexpr std::int64_t kLdsBetweenArrays = 48;  // at most, where they are aligned
 constexpr std::int64_t kTileRows = 16;
 constexpr std::int64_t kBlock = 128;
 constexpr std::int64_t kWave = 64;
 constexpr std::int64_t kMostOfAllExperts = std::int64_t{1} << 31;
-constexpr std::int64_t kMostOffset = (std::int64_t{1} << 32) - (std::int64_t{1} << 16);
+constexpr std::int64_t kMostOfExpert = (std::int64_t{1} << 32) - (std::int64_t{1} << 16);
+constexpr std::int64_t kMostOfIntermediate = (std::int64_t{1} << 31) - 1;
 
 constexpr ConstantName kNames[] = {
     {"columns", "kColumns"},
@@ -73,15 +72,15 @@ void check_constants(const FusedMoeProblem& problem, const Bucket& bucket, Deman
                 "/constants/gate_up_waves", fmt::format("1 to 16, a divisor of hidden / 128 = {}", blocks),
                 gate_up_waves)) {
         const std::int64_t lds = gate_up_lds(problem, bucket.max_m, gate_up_waves, columns);
-        require(lds <= kLdsBytes, "/constants/gate_up_waves",
-                fmt::format("at most {} bytes of LDS in gate_up", kLdsBytes), lds);
+        require(lds <= kGfx950LdsBytes, "/constants/gate_up_waves",
+                fmt::format("at most {} bytes of LDS in gate_up", kGfx950LdsBytes), lds);
     }
     const std::int64_t tiles = problem.hidden / kTileRows;
     if (require(row_tiles >= 1 && row_tiles <= 8 && tiles % row_tiles == 0, "/constants/row_tiles",
                 fmt::format("1 to 8, a divisor of hidden / 16 = {}", tiles), row_tiles)) {
         const std::int64_t lds = down_lds(problem, bucket.max_m, row_tiles);
-        require(lds <= kLdsBytes, "/constants/row_tiles",
-                fmt::format("at most {} bytes of LDS in down", kLdsBytes), lds);
+        require(lds <= kGfx950LdsBytes, "/constants/row_tiles",
+                fmt::format("at most {} bytes of LDS in down", kGfx950LdsBytes), lds);
     }
     require(down_waves >= 1 && down_waves <= 16, "/constants/down_waves", "1 to 16", down_waves);
 }
@@ -97,19 +96,24 @@ class SmallM final : public Template {
         if (!faults.empty()) {
             return faults;
         }
-        // The first keeps what follows within 64 bits.
+        // These keep what follows within 64 bits, so nothing more is said of a row that breaks one.
         const FusedMoeProblem dimensions = operators::dimensions(problem);
         Demands require;
-        const std::int64_t most_m = std::min(kMostTokens, kMostPairs / dimensions.slots);
-        const std::int64_t expert = dimensions.hidden * dimensions.intermediate * (dimensions.fp8 ? 2 : 1);
-        if (require(dimensions.hidden < kMostOffset / dimensions.intermediate / 2 && expert < kMostOffset,
-                    "/constants",
-                    fmt::format("weights of an expert below {} bytes: they are reached by 32-bit offsets",
-                                kMostOffset),
-                    dimensions.hidden) &&
-            require(bucket.max_m <= most_m, "/max_m",
-                    fmt::format("at most {}: {} tokens, and {} pairs of token and slot", most_m, kMostTokens,
-                                kMostPairs),
+        const std::int64_t most_hidden =
+            kMostOfExpert / dimensions.intermediate / (dimensions.fp8 ? 2 : 1) - 1;
+        if (!require(dimensions.hidden <= most_hidden, "/constants",
+                     fmt::format("hidden at most {} where intermediate = {}: an expert's weights are reached "
+                                 "by 32-bit offsets",
+                                 most_hidden, dimensions.intermediate),
+                     dimensions.hidden)) {
+            return require.take();
+        }
+        const std::int64_t most_m =
+            std::min({kFusedMoeMostTokens, kFusedMoeMostPairs / dimensions.slots,
+                      kMostOfIntermediate / fused_moe_h_bytes(dimensions.intermediate, dimensions.slots, 1)});
+        if (require(bucket.max_m <= most_m, "/max_m",
+                    fmt::format("at most {}: {} tokens, {} pairs of token and slot, below {} bytes of h",
+                                most_m, kFusedMoeMostTokens, kFusedMoeMostPairs, kMostOfIntermediate),
                     bucket.max_m)) {
             check_constants(dimensions, bucket, require);
         }
@@ -165,9 +169,7 @@ class SmallM final : public Template {
         return all;
     }
 
-    std::vector<std::string> options() const override {
-        return {"-O3", "-std=c++20", "-mcumode", "-fhip-kernel-arg-name", "-Wall", "-Wextra"};
-    }
+    std::vector<std::string> options() const override { return gfx950_options(); }
 
     std::string probe() const override {
         return "typedef __bf16 v2 __attribute__((ext_vector_type(2)));\n"

@@ -246,6 +246,19 @@ TEST_CASE("fused_moe/small_m: what constants must satisfy") {
     CHECK(fault_at(mxfp4, lacking) == "/constants");
     const Problem endless = problem({"hidden=4294967296", "intermediate=4294967296", "experts=2", "slots=2"});
     CHECK(fault_at(endless, kBucket) == "/constants");
+    // 4 GiB an expert, less what a lane may be beyond.
+    const auto of_hidden = [](std::int64_t hidden, const char* weights) {
+        return problem({"hidden=" + std::to_string(hidden), "intermediate=65536", "experts=2", "slots=1",
+                        std::string("weights=") + weights});
+    };
+    CHECK(fault_at(of_hidden(65024, "mxfp4"), kBucket).empty());
+    CHECK(fault_at(of_hidden(65536, "mxfp4"), kBucket) == "/constants");
+    CHECK(fault_at(of_hidden(32256, "fp8"), kBucket).empty());
+    CHECK(fault_at(of_hidden(32768, "fp8"), kBucket) == "/constants");
+    // h below 2 GiB.
+    const Problem wide = problem({"hidden=128", "intermediate=16777216", "experts=64", "slots=16"});
+    CHECK(fault_at(wide, with(3, "gate_up_waves", 1)).empty());
+    CHECK(fault_at(wide, with(4, "gate_up_waves", 1)) == "/max_m");
 }
 
 TEST_CASE("fused_moe derivation: the published caps") {
@@ -321,6 +334,8 @@ TEST_CASE("fused_moe derivation: legal for every problem that is not too large")
     const auto too_large = derive_fused_moe_small_m_gfx950(
         problem({"hidden=4294967296", "intermediate=128", "experts=2", "slots=2"}));
     REQUIRE(!too_large);
+    CHECK(!derive_fused_moe_small_m_gfx950(
+        problem({"hidden=128", "intermediate=9223372036854775680", "experts=2", "slots=16"})));
     CHECK(too_large.error().message.find("4 GiB") != std::string::npos);
     const auto elsewhere = fused_moe().derive(qwen(256, "mxfp4"), *kiln::tables::parse_target("sm_90a"));
     REQUIRE(!elsewhere);
