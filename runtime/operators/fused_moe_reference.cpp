@@ -15,6 +15,7 @@
 #include "runtime/formats/e8m0.hpp"
 #include "runtime/formats/scale_layout.hpp"
 #include "runtime/formats/weight_layout.hpp"
+#include "runtime/operators/dot.hpp"
 
 namespace kiln::operators {
 
@@ -92,22 +93,6 @@ class Decoder {
     std::span<const std::uint8_t> codes_, scales_;
     std::size_t k_;
 };
-
-// Eight sums side by side, so that the compiler uses vectors. What the order is of no matter to float64 here:
-// its error is far below a bf16's last place.
-double dot(std::span<const double> a, std::span<const double> b) {
-    std::array<double, 8> sums{};
-    for (std::size_t k = 0; k < a.size(); k += sums.size()) {
-        for (std::size_t lane = 0; lane < sums.size(); ++lane) {
-            sums[lane] += a[k + lane] * b[k + lane];
-        }
-    }
-    double total = 0;
-    for (const double sum : sums) {
-        total += sum;
-    }
-    return total;
-}
 
 double round_to_bf16(double value) {
     return formats::bf16_to_float(formats::double_to_bf16(value));

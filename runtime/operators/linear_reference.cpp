@@ -11,6 +11,7 @@
 #include "runtime/formats/e4m3.hpp"
 #include "runtime/formats/quantise.hpp"
 #include "runtime/formats/weight_layout.hpp"
+#include "runtime/operators/dot.hpp"
 
 namespace kiln::operators {
 
@@ -45,22 +46,6 @@ QuantisedRows quantise(const LinearArrays& arrays, const std::array<double, 256>
     return rows;
 }
 
-// The sum of 128 products of e4m3 values. Each is a multiple of 2^-18 below 2^18, so every partial sum is
-// exact in float64 and the order is of no matter: eight sums side by side let the compiler use vectors.
-double dot_block(const double* a, const double* b) {
-    std::array<double, 8> sums{};
-    for (std::size_t k = 0; k < kBlock; k += sums.size()) {
-        for (std::size_t lane = 0; lane < sums.size(); ++lane) {
-            sums[lane] += a[k + lane] * b[k + lane];
-        }
-    }
-    double total = 0;
-    for (const double sum : sums) {
-        total += sum;
-    }
-    return total;
-}
-
 void compute_columns(const LinearArrays& arrays, const QuantisedRows& rows,
                      const std::array<double, 256>& decode, std::size_t first, std::size_t last,
                      std::vector<double>& out) {
@@ -73,11 +58,13 @@ void compute_columns(const LinearArrays& arrays, const QuantisedRows& rows,
             weights[i] = decode[arrays.w[formats::l1_offset(column, i, k)]];
         }
         for (std::size_t row = 0; row < static_cast<std::size_t>(arrays.m); ++row) {
+            // Products of e4m3 values are multiples of 2^-18 below 2^18: their sums are exact in float64.
             double sum = 0;
             for (std::size_t block = 0; block < blocks; ++block) {
                 sum += static_cast<double>(rows.scales[row * blocks + block]) *
                        static_cast<double>(arrays.w_scale[column / 128 * blocks + block]) *
-                       dot_block(&rows.q[row * k + block * kBlock], &weights[block * kBlock]);
+                       dot(std::span<const double>(&rows.q[row * k + block * kBlock], kBlock),
+                           std::span<const double>(&weights[block * kBlock], kBlock));
             }
             out[row * n + column] = sum;
         }
