@@ -3,6 +3,7 @@
 
 #include "constants.h"
 #include "device/types.h"
+#include "moe_sort/launch.h"
 
 // Explicit arguments, the same for all kernels: the plan packs them once for a launch.
 #define KILN_MOE_SORT_PARAMETERS                                                                             \
@@ -39,8 +40,6 @@ struct Arguments {
     u32 ldx;  // elements
 };
 
-inline constexpr u32 kWaves = 4;
-inline constexpr u32 kThreads = 256;  // of every work-group
 static_assert(kBlockM == 16 || kBlockM == 32 || kBlockM == 64 || kBlockM == 128, "a block of rows");
 static_assert(kExperts >= 1 && kExperts <= 1024 && kSlots >= 1 && kSlots <= 16, "what an entry can say");
 

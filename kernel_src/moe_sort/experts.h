@@ -50,8 +50,7 @@ struct ExpertBlocks {
     }
 };
 
-// Experts whose rows without a pair one work-group writes.
-inline constexpr u32 kPaddedTogether = 64;
+// Work-groups that write rows without a pair, of kPaddedTogether experts each.
 inline constexpr u32 kPaddingGroups = (kExperts + kPaddedTogether - 1) / kPaddedTogether;
 
 // Of the experts of one such group.

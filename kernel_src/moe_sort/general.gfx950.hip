@@ -26,7 +26,6 @@ namespace {
 using namespace kiln::moe_sort;
 
 constexpr u32 kRunGroups = kMostRuns / kWaves;  // work-groups that take runs
-constexpr u32 kMostPieceGroups = 65536;         // likewise pieces; they stride over what is more
 
 struct Workspace {
     u32* base;

@@ -1,7 +1,7 @@
 // What is done for each token whatever its experts are: its row of moe_buf is zeroed, and with the quantiser
 // its elements are written as fp8, with a copy of their scales for each of its rows of the result.
 //
-// A piece is what a work-group does at once: kColumns elements of a token, 8 a lane.
+// A piece of a token is what a work-group does at once, 8 elements a lane.
 #pragma once
 
 #include "device/gfx950/mx_quantise.h"
@@ -11,22 +11,23 @@
 
 namespace kiln::moe_sort {
 
-inline constexpr u32 kColumns = kThreads * kMxLaneElements;
+static_assert(kPieceElements == kThreads * kMxLaneElements);
 // Of a token. Without moe_buf there are no pieces to do, but Piece divides by it.
-inline constexpr u32 kPieces = kHidden == 0 ? 1 : (kHidden + kColumns - 1) / kColumns;
+inline constexpr u32 kPieces = kHidden == 0 ? 1 : (kHidden + kPieceElements - 1) / kPieceElements;
 static_assert(kHidden % kMxLaneElements == 0, "16 bytes a lane");
-static_assert(!kQuantised || (kHidden > 0 && kHidden % kColumns == 0), "the quantiser takes whole pieces");
+static_assert(!kQuantised || (kHidden > 0 && kHidden % kPieceElements == 0),
+              "the quantiser takes whole pieces");
 
 struct Piece {
     u32 token;
     u32 column;  // this lane's first
 
     KILN_DEVICE Piece(u32 number, u32 thread)
-        : token(number / kPieces), column(number % kPieces * kColumns + thread * kMxLaneElements) {}
+        : token(number / kPieces), column(number % kPieces * kPieceElements + thread * kMxLaneElements) {}
 };
 
 KILN_DEVICE void zero(const Arguments& arguments, const Piece& piece) {
-    if (kHidden % kColumns == 0 || piece.column < kHidden) {
+    if (kHidden % kPieceElements == 0 || piece.column < kHidden) {
         const u64 element = static_cast<u64>(piece.token) * kHidden + piece.column;
         *reinterpret_cast<u32x4*>(arguments.moe_buf + element * sizeof(bf16_bits)) = u32x4{};
     }

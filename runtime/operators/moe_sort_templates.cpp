@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "moe_sort/general_workspace.h"
+#include "moe_sort/launch.h"
 #include "runtime/operators/constants_check.hpp"
 #include "runtime/operators/gfx950.hpp"
 
@@ -14,16 +15,15 @@ namespace kiln::operators {
 
 namespace {
 
-using moe_sort::GeneralWorkspace;
-using moe_sort::kMostRuns;
+using kiln::moe_sort::GeneralWorkspace;
+using kiln::moe_sort::kMostPieceGroups;
+using kiln::moe_sort::kMostRuns;
+using kiln::moe_sort::kThreads;
+using kiln::moe_sort::kWaves;
 
-constexpr std::int64_t kThreads = 256;         // of every work-group
-constexpr std::int64_t kWaves = 4;             // likewise
-constexpr std::int64_t kPieceElements = 2048;  // of a token that a work-group zeroes or quantises
-constexpr std::uint32_t kMostPieceGroups = 65536;
-constexpr std::int64_t kPaddedTogether = 64;  // experts whose padding one work-group writes
-constexpr std::int64_t kCompactPairs = 64;
-constexpr std::int64_t kDistributedPairs = 256;
+constexpr std::int64_t kCompactPairs = kiln::moe_sort::kCompactPairs;
+constexpr std::int64_t kDistributedPairs = kiln::moe_sort::kDistributedPairs;
+
 constexpr std::int64_t kDistributedExperts = 256;  // of a derived row: beyond, the general sort is quicker
 
 std::uint32_t groups(std::int64_t count) {
@@ -77,10 +77,10 @@ class MoeSortTemplate : public Template {
         return std::get<MoeSortProblem>(moe_sort().typed(problem));
     }
     [[nodiscard]] static std::uint32_t pieces(const MoeSortProblem& problem) {
-        return groups(ceil_div(problem.hidden, kPieceElements));
+        return groups(ceil_div(problem.hidden, kiln::moe_sort::kPieceElements));
     }
     [[nodiscard]] static std::uint32_t padding_groups(const MoeSortProblem& problem) {
-        return groups(ceil_div(problem.experts, kPaddedTogether));
+        return groups(ceil_div(problem.experts, kiln::moe_sort::kPaddedTogether));
     }
     [[nodiscard]] static KernelLaunch kernel(std::string symbol, const GridRule& grid_x) {
         return {std::move(symbol), {{1, 1, 1}, {kThreads, 1, 1}, 0}, grid_x};

@@ -78,6 +78,9 @@ TEST_CASE("moe_sort: other models' experts and slots, zeroing or not") {
     check_all(device, {256, 8, 64, 0, false}, {1, 8, 9, 32, 33});
     check_all(device, {257, 9, 16, 520, false}, {1, 7, 28, 29});  // the last piece of a token is not whole
     check_all(device, {385, 9, 128, 4096, true}, {1, 3, 28});
+    check_all(device, {16, 4, 16, 0, false}, {1, 8, 9, 16, 17, 64, 65});
+    check_all(device, {128, 10, 32, 8, false}, {6, 7, 25, 26});
+    check_all(device, {384, 10, 64, 0, false}, {6, 7, 25, 26});
 }
 
 TEST_CASE("moe_sort: the ends of experts and slots") {
