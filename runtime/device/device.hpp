@@ -72,8 +72,9 @@ struct LaunchShape {
 // What a simulated device lets its user choose; texts as hip/sim_abi.h has them. Empty: what the
 // environment says.
 struct SimulationRules {
-    std::string order;   // "descending"
-    std::string scopes;  // "late"
+    std::string order = {};   // "descending"
+    std::string scopes = {};  // "late"
+    std::string checks = {};  // "races,uninitialised,freed"
 };
 
 // Thread safe. Every call leaves the calling thread's current device as it found it, and leaves no last error

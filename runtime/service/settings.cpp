@@ -48,6 +48,8 @@ constexpr Variable kVariables[] = {
     {"KILN_TRUSTED_KEYS", "", nullptr, "keys that sign bundles"},
     {"KILN_LOG", "warning", &Overrides::log, "debug, info, warning, error or off"},
     {"KILN_SIM_DEVICES", "2", nullptr, "how many GPUs the simulator shows"},
+    {"KILN_SIM_CHECK", "uninitialised,freed", nullptr,
+     "what the simulator looks for: races, uninitialised, freed"},
     {"KILN_SIM_ORDER", "any", nullptr, "order of work-groups and waves in the simulator"},
     {"KILN_SIM_SCOPES", "early", nullptr, "when the simulator shows a store to others: early or late"},
 };

@@ -478,12 +478,12 @@ std::vector<device::SimulationRules> all_rules(std::uint64_t seed) {
     std::vector<device::SimulationRules> rules;
     for (const char* scopes : {"early", "late"}) {
         for (const char* order : {"ascending", "descending"}) {
-            rules.push_back({order, scopes});
+            rules.push_back({order, scopes, "all"});
         }
-        rules.push_back({fmt::format("shuffle:{}", seed), scopes});
+        rules.push_back({fmt::format("shuffle:{}", seed), scopes, "all"});
         // What only a narrow window shows wants more than one.
         for (std::uint64_t n = 0; n < 3; ++n) {
-            rules.push_back({fmt::format("interleave:{}", seed + n), scopes});
+            rules.push_back({fmt::format("interleave:{}", seed + n), scopes, "all"});
         }
     }
     return rules;

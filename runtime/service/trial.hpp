@@ -69,8 +69,8 @@ class Trial {
     const std::vector<DeviceArray> weights_;
 };
 
-// Every order of work-groups at both extremes of visibility: what a kernel must hold under. The first is the
-// plainest.
+// Every order of work-groups at both extremes of visibility, with every check: what a kernel must hold under.
+// The first is the plainest.
 [[nodiscard]] std::vector<device::SimulationRules> all_rules(std::uint64_t seed);
 
 }  // namespace kiln::service

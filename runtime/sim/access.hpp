@@ -10,17 +10,19 @@
 
 namespace kiln::sim {
 
-// Where `bytes` at `address` may be touched: true when they lie in one live range. Remembers ranges, so that
-// most calls take no lock.
-bool find_range(Wave& wave, std::uint64_t address, std::uint64_t bytes);
-inline bool may_touch(Wave& w, std::uint64_t address, std::uint64_t bytes) {
+// The live range in which `bytes` at `address` lie; null when there is none. Remembers ranges, so that most
+// calls take no lock; the next call may overwrite what it points to.
+const Memory::Range* find_range(Wave& wave, std::uint64_t address, std::uint64_t bytes);
+inline const Memory::Range* range_of(Wave& w, std::uint64_t address, std::uint64_t bytes) {
     for (const Memory::Range& range : w.ranges) {
         if (range.contains(address, bytes)) [[likely]] {
-            return true;
+            return &range;
         }
     }
     return find_range(w, address, bytes);
 }
+// The error of an access that lies in none.
+[[noreturn]] void fault_address(const Wave& wave, int lane, std::uint64_t bytes, std::uint64_t address);
 
 // One address a lane. Those of lanes that take no part are not defined.
 struct Addresses {
@@ -33,7 +35,9 @@ enum class AccessKind : std::uint8_t { load, store, atomic };
 // Every vector instruction that touches global memory comes through here before its data move, once for each
 // set of lanes that moves the same number of bytes. Throws unless every lane's `bytes` lie in a live range
 // and are aligned to `align`. (Scalar loads: scalar_memory.cpp.)
-void begin_access(Wave& wave, const Instruction& instruction, const Addresses& addresses, unsigned bytes,
+//
+// True when some of the bytes may never have been written, which finish_load() and finish_atomic() look into.
+bool begin_access(Wave& wave, const Instruction& instruction, const Addresses& addresses, unsigned bytes,
                   unsigned align, AccessKind kind);
 
 // Then one lane's data move through these, from memory or to it.
@@ -66,6 +70,8 @@ struct DataShape {
     bool d16 = false;   // into 16 bits; the other half is kept
     bool high = false;  // d16: the upper half; of stores: from the upper half
     unsigned dwords() const { return bytes < 4 ? 1 : bytes / 4; }
+    // Bytes of the first row that a load changes: bit n = byte n.
+    unsigned row_bytes() const { return !d16 ? 0xf : high ? 0xc : 0x3; }
 };
 // Packed into Opcode::parameter.
 constexpr std::uint32_t pack_shape(DataShape s) {
@@ -74,6 +80,15 @@ constexpr std::uint32_t pack_shape(DataShape s) {
 constexpr DataShape unpack_shape(std::uint32_t p) {
     return {p & 0xff, (p >> 8 & 1) != 0, (p >> 9 & 1) != 0, (p >> 10 & 1) != 0};
 }
+// Marks what such a load left in the rows: bytes that nothing wrote are undefined.
+void finish_load(Wave& wave, const Instruction& instruction, unsigned row, const Addresses& from,
+                 DataShape shape);
+
+// The same of a read-modify-write operation that returns. What it computes from bytes that nothing wrote is
+// not written either, unless the new value replaces them.
+void finish_atomic(Wave& wave, const Instruction& instruction, const Addresses& at, unsigned bytes,
+                   bool replaces);
+
 // Memory instructions need dwords to be aligned, not more, as the hardware's do.
 constexpr unsigned alignment(unsigned bytes) {
     return bytes < 4 ? bytes : 4;
@@ -84,6 +99,11 @@ void load_lanes(Wave& wave, const Instruction& instruction, const Operand& data,
                 DataShape shape);
 void store_lanes(Wave& wave, const Instruction& instruction, const Operand& data, const Addresses& to,
                  DataShape shape);
+
+// Moves `active` lanes' data from memory straight to LDS: to the base in M0, plus the immediate, plus a
+// lane's share times its number. Those that are not in `from` bring zeros.
+void load_lanes_to_lds(Wave& wave, const Instruction& instruction, const Addresses& from,
+                       std::uint64_t active, DataShape shape);
 
 // For lanes: writes a narrow value as the shape says.
 void write_narrow(Wave& wave, const Instruction& instruction, unsigned row, unsigned lane,

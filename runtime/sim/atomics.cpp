@@ -102,7 +102,7 @@ u64 combine(AtomicOp op, u64 old, u64 data, u64 compare) {
 }
 
 void run_atomic(Wave& w, const Instruction& i, AtomicOp op, const Addresses& a) {
-    begin_access(w, i, a, op.bytes, op.bytes, AccessKind::atomic);
+    const bool mapped = begin_access(w, i, a, op.bytes, op.bytes, AccessKind::atomic);
     const unsigned dwords = op.bytes / 4, data = i.src[3].index;
     for (unsigned n = 0; n < i.src[3].dwords; ++n) {
         require_row(w, i, data + n, a.lanes, 0xf, "the data of an atomic operation");
@@ -128,6 +128,9 @@ void run_atomic(Wave& w, const Instruction& i, AtomicOp op, const Addresses& a) 
     });
     for (unsigned n = 0; i.returns && n < dwords; ++n) {
         w.defined[i.dst.index + n] |= a.lanes;
+    }
+    if (mapped) {
+        finish_atomic(w, i, a, op.bytes, op.kind == AtomicKind::swap);
     }
     const auto bytes = static_cast<u64>(std::popcount(a.lanes)) * op.bytes;
     w.global_read += bytes;

@@ -76,31 +76,23 @@ void load(Wave& w, const Instruction& i) {
     access.a.lanes = last;
     load_lanes(w, i, i.dst, access.a, shape);
     w.global_read += static_cast<u64>(std::popcount(last)) * shape.bytes;
-    for (u64 left = active & ~last; left != 0; left &= left - 1) {
-        const auto lane = static_cast<unsigned>(std::countr_zero(left));
-        if (shape.bytes < 4) {
-            write_narrow(w, i, i.dst.index, lane, 0, shape);
-            continue;
-        }
-        for (unsigned n = 0; n < shape.dwords(); ++n) {
-            u32 value = 0;
-            if (u64{access.offset[lane]} + 4 * n < access.buffer.num_records) {
-                Addresses one;
-                one.lanes = u64{1} << lane;
-                one.address[lane] = access.a.address[lane] + 4 * n;
-                begin_access(w, i, one, 4, 4, AccessKind::load);
-                read_global(w, i, one.address[lane], 4, &value);
-                w.global_read += 4;
-            }
-            w.rows[i.dst.index + n][lane] = value;
-        }
-    }
+    const u64 left = active & ~last;
     if (shape.bytes < 4) {
-        finish_narrow(w, i, i.dst.index, active, shape);
-    } else {
-        for (unsigned n = 0; n < shape.dwords(); ++n) {
-            w.defined[i.dst.index + n] |= active;
-        }
+        for_lanes(left, [&](unsigned lane) { write_narrow(w, i, i.dst.index, lane, 0, shape); });
+        finish_narrow(w, i, i.dst.index, left, shape);
+        return;
+    }
+    for (unsigned n = 0; left != 0 && n < shape.dwords(); ++n) {
+        for_lanes(left, [&](unsigned lane) { w.rows[i.dst.index + n][lane] = 0; });
+        w.defined[i.dst.index + n] |= left;
+        // Lanes that are partly in range load those dwords.
+        Addresses part;
+        part.lanes = lanes_in_range(access, left, n);
+        for_lanes(part.lanes, [&](unsigned lane) { part.address[lane] = access.a.address[lane] + 4 * n; });
+        Operand data = i.dst;
+        data.index = static_cast<std::uint16_t>(data.index + n);
+        load_lanes(w, i, data, part, {4});
+        w.global_read += static_cast<u64>(std::popcount(part.lanes)) * 4;
     }
 }
 
@@ -139,34 +131,14 @@ void atomic(Wave& w, const Instruction& i) {
     run_atomic(w, i, op, access.a);
 }
 
-// Straight to LDS: the base in M0, the immediate, then `bytes` a lane. Out of range stores zeros.
+// Straight to LDS. Out of range stores zeros.
 void load_to_lds(Wave& w, const Instruction& i) {
     const DataShape shape = unpack_shape(i.opcode->parameter);
     BufferAccess access;
     make_addresses(w, i, access);
-    if (~w.sgprs_defined[kM0] != 0) {
-        fault_undefined(w, i, "M0", -1, origin_of_sgpr(w, i, kM0));
-    }
-    const u64 active = access.a.lanes, inside = lanes_in_range(access, active, shape.dwords() - 1);
-    access.a.lanes = inside;
-    begin_access(w, i, access.a, shape.bytes, alignment(shape.bytes), AccessKind::load);
-    const u64 base = (w.sgprs[kM0] & 0x3ffffu) + static_cast<u64>(i.offset);
-    const unsigned stride = shape.bytes < 4 ? 4 : shape.bytes;
-    for_lanes(active, [&](unsigned lane) {
-        const u64 to = base + u64{lane} * stride;
-        if (to + stride > w.group->lds_bytes) {
-            fault(static_cast<int>(lane), "{} bytes at {} are outside of the {} bytes of LDS", stride, to,
-                  w.group->lds_bytes);
-        }
-        u32 value[4] = {};
-        if (inside >> lane & 1) {
-            read_global(w, i, access.a.address[lane], shape.bytes, value);
-        }
-        std::memcpy(w.group->lds + to, value, stride);
-        std::memset(w.group->lds_written + to, 0xff, stride);
-    });
-    w.global_read += static_cast<u64>(std::popcount(inside)) * shape.bytes;
-    w.lds_written += static_cast<u64>(std::popcount(active)) * stride;
+    const u64 active = access.a.lanes;
+    access.a.lanes = lanes_in_range(access, active, shape.dwords() - 1);
+    load_lanes_to_lds(w, i, access.a, active, shape);
 }
 
 // With the modifier "lds", a load goes straight to LDS; the decoder marks it.

@@ -6,6 +6,7 @@
 
 #include "runtime/sim/code.hpp"
 #include "runtime/sim/fault.hpp"
+#include "runtime/sim/races.hpp"
 
 namespace kiln::sim {
 namespace {
@@ -64,14 +65,18 @@ GroupState settle_group(std::span<Wave> waves) {
     if (!std::ranges::all_of(waves, &Wave::stopped)) {
         return GroupState::running;
     }
-    GroupState state = GroupState::ended;
+    if (std::ranges::all_of(waves, &Wave::ended)) {
+        return GroupState::ended;
+    }
+    if (GroupRaces* const races = waves.front().group->races) {
+        races->launch->barrier(*races);
+    }
     for (Wave& w : waves) {
         if (w.at_barrier) {
             w.at_barrier = w.stopped = false;
-            state = GroupState::released;
         }
     }
-    return state;
+    return GroupState::released;
 }
 
 }  // namespace kiln::sim

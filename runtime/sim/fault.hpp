@@ -21,9 +21,4 @@ template <class... Args>
     throw Fault{fmt::format(format, std::forward<Args>(args)...), lane};
 }
 
-[[noreturn, gnu::noinline, gnu::cold]] inline void fault_address(int lane, std::uint64_t bytes,
-                                                                 std::uint64_t address) {
-    throw Fault{fmt::format("{} bytes at {:#x} are outside every allocation", bytes, address), lane, true};
-}
-
 }  // namespace kiln::sim

@@ -61,30 +61,10 @@ void store(Wave& w, const Instruction& i) {
     w.global_written += static_cast<u64>(std::popcount(a.lanes)) * shape.bytes;
 }
 
-// Straight to LDS: the base in M0, the immediate, then `bytes` a lane.
 void load_to_lds(Wave& w, const Instruction& i) {
-    const DataShape shape = unpack_shape(i.opcode->parameter);
     Addresses a;
     make_addresses(w, i, a);
-    begin_access(w, i, a, shape.bytes, alignment(shape.bytes), AccessKind::load);
-    if (~w.sgprs_defined[kM0] != 0) {
-        fault_undefined(w, i, "M0", -1, origin_of_sgpr(w, i, kM0));
-    }
-    const u64 base = (w.sgprs[kM0] & 0x3ffffu) + static_cast<u64>(static_cast<std::int64_t>(i.offset));
-    const unsigned stride = shape.bytes < 4 ? 4 : shape.bytes;
-    for_lanes(a.lanes, [&](unsigned lane) {
-        const u64 to = base + u64{lane} * stride;
-        if (to + stride > w.group->lds_bytes) {
-            fault(static_cast<int>(lane), "{} bytes at {} are outside of the {} bytes of LDS", stride, to,
-                  w.group->lds_bytes);
-        }
-        std::uint32_t value[4] = {};
-        read_global(w, i, a.address[lane], shape.bytes, value);
-        std::memcpy(w.group->lds + to, value, stride);
-        std::memset(w.group->lds_written + to, 0xff, stride);
-    });
-    w.global_read += static_cast<u64>(std::popcount(a.lanes)) * shape.bytes;
-    w.lds_written += static_cast<u64>(std::popcount(a.lanes)) * stride;
+    load_lanes_to_lds(w, i, a, a.lanes, unpack_shape(i.opcode->parameter));
 }
 
 void atomic(Wave& w, const Instruction& i) {

@@ -49,7 +49,7 @@ void clear_wave(Wave& w, unsigned limit_v, unsigned limit_a, unsigned limit_s) {
     w.limit_a = limit_a;
     w.limit_s = limit_s;
     std::fill_n(w.ranges, Wave::kCachedRanges, Memory::Range{});
-    w.next_range = kFixedRanges;
+    w.next_range = Wave::kFixedRanges;
     w.last_poll = 0;
     std::memset(w.executed, 0, sizeof w.executed);
     w.global_read = w.global_written = w.scalar_read = w.lds_read = w.lds_written = 0;

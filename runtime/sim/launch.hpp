@@ -13,8 +13,6 @@ namespace kiln::sim {
 
 inline constexpr std::uint32_t kMaxThreads = 1024;
 inline constexpr unsigned kDies = 8;
-// Slots of Wave::ranges that a launch fills and that stay.
-inline constexpr int kFixedRanges = 2;
 
 // One launch: checked sizes, the kernarg segment with its hidden arguments, the dispatch packet. Constant
 // once made.

@@ -4,6 +4,7 @@
 #include "runtime/sim/access.hpp"
 #include "runtime/sim/atomics.hpp"
 #include "runtime/sim/fault.hpp"
+#include "runtime/sim/races.hpp"
 #include "runtime/sim/scalar.hpp"
 #include "runtime/sim/table.hpp"
 
@@ -24,7 +25,7 @@ constexpr unsigned lds_alignment(unsigned bytes) {
 }
 
 // src[0] + offset, in 32 bits, inside of the work-group's LDS and aligned.
-void make_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, LdsAddresses& a) {
+void check_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, LdsAddresses& a) {
     a.lanes = w.exec();
     require_row(w, i, i.src[0].index, a.lanes, 0xf, "the LDS address");
     const u32* base = w.rows[i.src[0].index];
@@ -54,6 +55,14 @@ void make_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, L
     });
 }
 
+void make_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, AccessKind kind,
+                    LdsAddresses& a) {
+    check_addresses(w, i, offset, bytes, a);
+    if (w.group->races != nullptr) [[unlikely]] {
+        w.group->races->launch->lds(w, i, a.lanes, a.address, bytes, kind);
+    }
+}
+
 // What of `bytes` bytes is defined, a bit a byte.
 unsigned written_bytes(const Wave& w, u32 address, unsigned bytes) {
     unsigned mask = 0;
@@ -65,31 +74,10 @@ unsigned written_bytes(const Wave& w, u32 address, unsigned bytes) {
 
 // Marks the lanes of rows that were read from bytes of which some are undefined.
 void mark_read(Wave& w, const Instruction& i, unsigned row, const LdsAddresses& a, unsigned bytes,
-               unsigned reg_bytes) {
-    for (unsigned dword = 0; dword < (bytes + 3) / 4; ++dword) {
-        u64 ok[4] = {};
-        for_lanes(a.lanes, [&](unsigned lane) {
-            const unsigned count = bytes < 4 ? bytes : 4;
-            unsigned mask = written_bytes(w, a.address[lane] + 4 * dword, count);
-            if (bytes < 4) {
-                mask = mask == (1u << bytes) - 1 ? 0xf : 0;
-            }
-            for (unsigned n = 0; n < 4; ++n) {
-                ok[n] |= static_cast<u64>(mask >> n & 1) << lane;
-            }
-        });
-        u64 all = ~u64{0};
-        for (unsigned n = 0; n < 4; ++n) {
-            u64 mask = w.byte_defined(row + dword, n);
-            if (reg_bytes >> n & 1) {
-                mask = (mask & ~a.lanes) | ok[n];
-            }
-            w.bytes_defined[row + dword][n] = mask;
-            all &= mask;
-        }
-        w.defined[row + dword] = all;
-        w.origins[row + dword] = {&i, kOriginLds};
-    }
+               unsigned row_bytes) {
+    const std::uint8_t* written[kLanes];
+    for_lanes(a.lanes, [&](unsigned lane) { written[lane] = w.group->lds_written + a.address[lane]; });
+    mark_loaded(w, row, a.lanes, written, bytes, row_bytes, {&i, kOriginLds});
 }
 
 template <unsigned Dwords>
@@ -148,7 +136,7 @@ void count_written(Wave& w, u64 lanes, unsigned bytes) {
 
 void read_wide(Wave& w, const Instruction& i, unsigned row, u32 offset, unsigned bytes) {
     LdsAddresses a;
-    make_addresses(w, i, offset, bytes, a);
+    make_addresses(w, i, offset, bytes, AccessKind::load, a);
     switch (bytes) {
         case 4:
             read_dwords<1>(w, i, row, a);
@@ -167,7 +155,7 @@ void read_wide(Wave& w, const Instruction& i, unsigned row, u32 offset, unsigned
 
 void write_wide(Wave& w, const Instruction& i, unsigned row, u32 offset, unsigned bytes) {
     LdsAddresses a;
-    make_addresses(w, i, offset, bytes, a);
+    make_addresses(w, i, offset, bytes, AccessKind::store, a);
     switch (bytes) {
         case 4:
             write_dwords<1>(w, row, a);
@@ -191,7 +179,7 @@ void read(Wave& w, const Instruction& i) {
         return;
     }
     LdsAddresses a;
-    make_addresses(w, i, static_cast<u32>(i.offset), shape.bytes, a);
+    make_addresses(w, i, static_cast<u32>(i.offset), shape.bytes, AccessKind::load, a);
     bool all_written = true;
     for_lanes(a.lanes, [&](unsigned lane) {
         std::uint16_t value = 0;
@@ -204,7 +192,7 @@ void read(Wave& w, const Instruction& i) {
     if (all_written) {
         finish_narrow(w, i, i.dst.index, a.lanes, shape);
     } else {
-        mark_read(w, i, i.dst.index, a, shape.bytes, !shape.d16 ? 0xf : shape.high ? 0xc : 0x3);
+        mark_read(w, i, i.dst.index, a, shape.bytes, shape.row_bytes());
     }
     count_read(w, a.lanes, shape.bytes);
 }
@@ -217,7 +205,7 @@ void write(Wave& w, const Instruction& i) {
         return;
     }
     LdsAddresses a;
-    make_addresses(w, i, static_cast<u32>(i.offset), shape.bytes, a);
+    make_addresses(w, i, static_cast<u32>(i.offset), shape.bytes, AccessKind::store, a);
     const unsigned first = shape.high ? 2 : 0;
     for_lanes(a.lanes, [&](unsigned lane) {
         const auto value = static_cast<std::uint16_t>(w.rows[row][lane] >> (8 * first));
@@ -258,7 +246,7 @@ void write2(Wave& w, const Instruction& i) {
 void atomic(Wave& w, const Instruction& i) {
     const AtomicOp op = unpack_atomic(i.opcode->parameter);
     LdsAddresses a;
-    make_addresses(w, i, static_cast<u32>(i.offset), op.bytes, a);
+    make_addresses(w, i, static_cast<u32>(i.offset), op.bytes, AccessKind::atomic, a);
     const unsigned dwords = op.bytes / 4;
     // cmpswap has the value compared with first, then the new one.
     const unsigned data = i.src[op.kind == AtomicKind::cmpswap ? 2 : 1].index, compare = i.src[1].index;
@@ -297,7 +285,7 @@ void atomic(Wave& w, const Instruction& i) {
 // l % 4.
 void read_transposed(Wave& w, const Instruction& i) {
     LdsAddresses a;
-    make_addresses(w, i, static_cast<u32>(i.offset), 8, a);
+    make_addresses(w, i, static_cast<u32>(i.offset), 8, AccessKind::load, a);
     if (a.lanes != ~u64{0}) {
         fault(-1, "a transposing read with lanes switched off is not known");
     }

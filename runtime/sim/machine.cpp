@@ -13,6 +13,7 @@
 #include "runtime/sim/groups.hpp"
 #include "runtime/sim/late_memory.hpp"
 #include "runtime/sim/launch.hpp"
+#include "runtime/sim/races.hpp"
 #include "runtime/sim/schedule.hpp"
 
 namespace kiln::sim {
@@ -70,7 +71,11 @@ Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memo
     if (config.scopes == Scopes::late) {
         late.emplace();
     }
-    const bool alone = late || config.order.kind != RunOrder::any;
+    std::optional<Races> races;
+    if (config.checks.races) {
+        races.emplace(dispatch.grid, (*launch)->num_waves(), (*launch)->lds_bytes());
+    }
+    const bool alone = late || races || config.order.kind != RunOrder::any;
     const std::uint64_t wanted = alone ? 1 : config.threads != 0 ? config.threads : cores_of_this_process();
     const std::uint64_t threads = std::min(wanted, (*launch)->num_groups());
     struct Worker {
@@ -81,8 +86,9 @@ Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memo
     std::vector<std::thread> helpers;
     const auto add_worker = [&]() -> Worker& {
         const std::uint64_t most = std::max<std::uint64_t>((*launch)->max_in_flight() / threads, 1);
-        return workers.emplace_back(
-            Worker{{**launch, memory, config, groups, late ? &*late : nullptr, most}, {}});
+        return workers.emplace_back(Worker{
+            {**launch, memory, config, groups, late ? &*late : nullptr, races ? &*races : nullptr, most},
+            {}});
     };
     helpers.reserve(threads);
     try {

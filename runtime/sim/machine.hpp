@@ -7,17 +7,15 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "runtime/device/device.hpp"
+#include "runtime/sim/memory.hpp"
 #include "runtime/sim/numeric/matrix.hpp"
 #include "runtime/sim/order.hpp"
 
@@ -25,42 +23,6 @@ namespace kiln::sim {
 
 // Of one work-group, which is also what a compute unit has.
 inline constexpr std::uint32_t kMaxLdsBytes = 160 * 1024;
-
-// What one device may touch. Thread safe.
-class Memory {
-  public:
-    explicit Memory(std::size_t capacity_bytes);
-    ~Memory();
-    Memory(const Memory&) = delete;
-    Memory& operator=(const Memory&) = delete;
-
-    // Aligned to 256 bytes, with unmapped or poisoned surroundings: the bytes next to an allocation belong to
-    // no other. device_failed when the capacity is used up.
-    [[nodiscard]] Result<void*> allocate(std::size_t bytes);
-    // invalid_argument when `pointer` is not the start of a live allocation. Null is fine.
-    [[nodiscard]] Result<void> free(void* pointer);
-    // Lets the device touch memory of the host's (pinned memory, a module's segments) until withdraw().
-    void admit(const void* pointer, std::size_t bytes);
-    void withdraw(const void* pointer);
-
-    struct Range {
-        std::uintptr_t begin = 0, end = 0;
-        bool contains(std::uintptr_t address, std::size_t bytes) const {
-            return address >= begin && bytes <= end - begin && address - begin <= end - begin - bytes;
-        }
-    };
-    // The live range that holds `address`; an empty one when there is none.
-    [[nodiscard]] Range find(std::uintptr_t address) const;
-    [[nodiscard]] std::size_t used_bytes() const;
-    [[nodiscard]] std::size_t capacity_bytes() const { return capacity_; }
-
-  private:
-    const std::size_t capacity_;
-    mutable std::shared_mutex mutex_;
-    std::map<std::uintptr_t, Range> ranges_;  // by begin; protected by mutex_
-    std::map<std::uintptr_t, void*> blocks_;  // what to free, by begin of the range; protected by mutex_
-    std::size_t used_ = 0;                    // protected by mutex_
-};
 
 struct Kernel;  // decoded; see program.hpp
 
@@ -96,6 +58,8 @@ struct MachineConfig {
     Scopes scopes = Scopes::early;
     // What the hardware leaves open about matrix sums; what a kernel computes must hold under both.
     numeric::Order matrix_order = numeric::Order::ascending;
+    // Of these only `races` is for a launch to say: the rest was said when its Memory was made.
+    Checks checks = {};
     // Ends the run, as a failure, soon after it becomes true; null means never.
     const std::atomic<bool>* stop = nullptr;
 };

@@ -4,6 +4,7 @@
 #include "runtime/sim/access.hpp"
 #include "runtime/sim/fault.hpp"
 #include "runtime/sim/late_memory.hpp"
+#include "runtime/sim/races.hpp"
 #include "runtime/sim/scalar.hpp"
 #include "runtime/sim/table.hpp"
 
@@ -22,13 +23,20 @@ u64 scalar_offset(const Wave& w, const Instruction& i) {
     return offset;
 }
 
-void check(Wave& w, u64 address, unsigned bytes) {
-    if (!may_touch(w, address, bytes)) {
-        fault_address(-1, bytes, address);
+// The range in which the bytes lie.
+const Memory::Range& check(Wave& w, u64 address, unsigned bytes) {
+    const Memory::Range* const range = range_of(w, address, bytes);
+    if (range == nullptr) {
+        fault_address(w, -1, bytes, address);
     }
     if (address % 4 != 0) {
         fault(-1, "{} bytes at {:#x} are misaligned: 4 is wanted", bytes, address);
     }
+    if (w.group->races != nullptr) [[unlikely]] {
+        w.group->races->launch->scalar_load(w, address, bytes);
+        return *range_of(w, address, bytes);
+    }
+    return *range;
 }
 
 void read(const Wave& w, u64 address, unsigned bytes, void* to) {
@@ -38,19 +46,29 @@ void read(const Wave& w, u64 address, unsigned bytes, void* to) {
     std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
 }
 
-void finish(Wave& w, const Instruction& i, unsigned bytes) {
-    for (unsigned n = 0; n < bytes / 4; ++n) {
-        w.sgprs_defined[i.dst.index + n] = ~0u;
+// One dword has arrived, from where the map has `written`; null: it was written.
+void finish_dword(Wave& w, const Instruction& i, unsigned number, u64 address, const std::uint8_t* written) {
+    u32 defined = ~0u;
+    if (written != nullptr) {
+        std::memcpy(&defined, written, sizeof defined);
+        if (defined != ~0u) {
+            address += static_cast<unsigned>(std::countr_one(defined)) / 8;
+            w.sgpr_origins[number] = {&i, kOriginMemory, address & ((u64{1} << 48) - 1)};
+        }
     }
-    w.scalar_read += bytes;
+    w.sgprs_defined[number] = defined;
 }
 
 void load(Wave& w, const Instruction& i) {
     const unsigned bytes = i.opcode->parameter;
     const u64 address = require_scalar(w, i, i.src[0], "the address") + scalar_offset(w, i);
-    check(w, address, bytes);
+    const Memory::Range& range = check(w, address, bytes);
     read(w, address, bytes, w.sgprs + i.dst.index);
-    finish(w, i, bytes);
+    for (unsigned n = 0; n < bytes / 4; ++n) {
+        finish_dword(w, i, i.dst.index + n, address + 4 * n,
+                     range.written != nullptr ? range.written_at(address + 4 * n) : nullptr);
+    }
+    w.scalar_read += bytes;
 }
 
 // Dwords past the end of the buffer read as zero.
@@ -67,14 +85,18 @@ void buffer_load(Wave& w, const Instruction& i) {
     const u64 base = w.sgprs[first] | static_cast<u64>(w.sgprs[first + 1] & 0xffff) << 32;
     const u64 offset = scalar_offset(w, i), limit = w.sgprs[first + 2];
     for (unsigned n = 0; n < bytes / 4; ++n) {
+        const u64 address = base + offset + 4 * n;
+        const std::uint8_t* written = nullptr;
         u32 value = 0;
         if (offset + 4 * n + 4 <= limit) {
-            check(w, base + offset + 4 * n, 4);
-            read(w, base + offset + 4 * n, 4, &value);
+            const Memory::Range& range = check(w, address, 4);
+            written = range.written != nullptr ? range.written_at(address) : nullptr;
+            read(w, address, 4, &value);
         }
         w.sgprs[i.dst.index + n] = value;
+        finish_dword(w, i, i.dst.index + n, address, written);
     }
-    finish(w, i, bytes);
+    w.scalar_read += bytes;
 }
 
 // Counts the wave's own instructions: monotonic, and the same in every run.

@@ -48,14 +48,16 @@ void add_wave(device::ExecutionCounts& total, const Wave& w) {
 }  // namespace
 
 Schedule::Schedule(const Launch& launch, const Memory& memory, const MachineConfig& config, Groups& groups,
-                   LateMemory* late, std::uint64_t max_in_flight)
+                   LateMemory* late, Races* races, std::uint64_t max_in_flight)
     : launch_(launch),
       memory_(memory),
       config_(config),
       groups_(groups),
       late_(late),
+      races_(races),
       max_in_flight_(max_in_flight),
       num_waves_(launch.num_waves()),
+      generation_(memory.generation()),
       dice_(config.order.seed) {}
 
 device::ExecutionCounts Schedule::run() {
@@ -180,6 +182,10 @@ void Schedule::begin(Flight& flight, Groups::Start start) {
     if (late_ != nullptr) {
         late_->start_group(flight.group);
     }
+    if (races_ != nullptr) {
+        races_->start(flight.races, start.index);
+        flight.group.races = &flight.races;
+    }
 }
 
 bool Schedule::pass(Flight& flight, std::uint32_t turn) {
@@ -206,6 +212,10 @@ bool Schedule::turn_of(Flight& flight, unsigned wave, std::uint32_t limit) {
                                      fmt::format("kernel {}: stopped before its end", kernel)}});
         return false;
     }
+    if (const std::uint64_t now = memory_.generation(); now != generation_) [[unlikely]] {
+        generation_ = now;
+        forget_ranges();
+    }
     auto executed = run_wave_turn(flight.waves[wave], limit, kernel);
     if (!executed) {
         groups_.fail(flight.place, std::move(executed.error()));
@@ -213,6 +223,15 @@ bool Schedule::turn_of(Flight& flight, unsigned wave, std::uint32_t limit) {
     }
     executed_ += *executed;
     return true;
+}
+
+void Schedule::forget_ranges() {
+    for (const auto& flight : flights_) {
+        for (unsigned wave = 0; wave < num_waves_; ++wave) {
+            std::fill(flight->waves[wave].ranges + Wave::kFixedRanges, std::end(flight->waves[wave].ranges),
+                      Memory::Range{});
+        }
+    }
 }
 
 void Schedule::recycle(std::size_t n) {

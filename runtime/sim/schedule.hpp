@@ -9,6 +9,7 @@
 #include "runtime/sim/groups.hpp"
 #include "runtime/sim/launch.hpp"
 #include "runtime/sim/machine.hpp"
+#include "runtime/sim/races.hpp"
 #include "runtime/sim/wave.hpp"
 
 namespace kiln::sim {
@@ -20,9 +21,9 @@ namespace kiln::sim {
 // holds.
 class Schedule {
   public:
-    // `late`: null, or the launch's. `max_in_flight`: at most, on this thread.
+    // `late`, `races`: null, or the launch's. `max_in_flight`: at most, on this thread.
     Schedule(const Launch& launch, const Memory& memory, const MachineConfig& config, Groups& groups,
-             LateMemory* late, std::uint64_t max_in_flight);
+             LateMemory* late, Races* races, std::uint64_t max_in_flight);
 
     // Until no work-group is left to start and none is in flight. What they executed.
     device::ExecutionCounts run();
@@ -33,6 +34,7 @@ class Schedule {
         WorkGroup group;
         std::unique_ptr<Wave[]> waves;
         std::vector<std::uint8_t> lds, written;
+        GroupRaces races;
         std::uint64_t place = 0;
         std::vector<unsigned> order;  // of its waves
     };
@@ -52,6 +54,8 @@ class Schedule {
     bool pass(Flight& flight, std::uint32_t turn);
     // One turn of one wave. False when the work-group must not go on.
     bool turn_of(Flight& flight, unsigned wave, std::uint32_t limit);
+    // Ranges that waves remember may be over.
+    void forget_ranges();
     // Takes one that ended out of flights_.
     void recycle(std::size_t flight);
     // Lets more join when those in flight seem to wait for one that has not started.
@@ -63,9 +67,11 @@ class Schedule {
     const MachineConfig& config_;
     Groups& groups_;
     LateMemory* const late_;
+    Races* const races_;
     const std::uint64_t max_in_flight_;
     const unsigned num_waves_;
 
+    std::uint64_t generation_;  // of the memory, that the waves' ranges are of
     Dice dice_;
     std::uint64_t wanted_ = 1;  // in flight
     std::vector<std::unique_ptr<Flight>> flights_, free_;

@@ -149,6 +149,38 @@ void mark_bytes(Wave& w, const Instruction& i, unsigned row, unsigned bytes, std
     w.defined[row] = all;
 }
 
+void mark_loaded(Wave& w, unsigned row, std::uint64_t lanes, const std::uint8_t* const (&written)[kLanes],
+                 unsigned bytes, unsigned row_bytes, Origin origin) {
+    for (unsigned dword = 0; dword < (bytes + 3) / 4; ++dword) {
+        std::uint64_t ok[4] = {};
+        for (std::uint64_t left = lanes; left != 0; left &= left - 1) {
+            const auto lane = static_cast<unsigned>(std::countr_zero(left));
+            const unsigned count = bytes < 4 ? bytes : 4;
+            unsigned mask = 0;
+            for (unsigned n = 0; n < count; ++n) {
+                mask |= (written[lane][4 * dword + n] != 0 ? 1u : 0) << n;
+            }
+            if (bytes < 4) {
+                mask = mask == (1u << bytes) - 1 ? 0xf : 0;
+            }
+            for (unsigned n = 0; n < 4; ++n) {
+                ok[n] |= static_cast<std::uint64_t>(mask >> n & 1) << lane;
+            }
+        }
+        std::uint64_t all = ~std::uint64_t{0};
+        for (unsigned n = 0; n < 4; ++n) {
+            std::uint64_t mask = w.byte_defined(row + dword, n);
+            if (row_bytes >> n & 1) {
+                mask = (mask & ~lanes) | ok[n];
+            }
+            w.bytes_defined[row + dword][n] = mask;
+            all &= mask;
+        }
+        w.defined[row + dword] = all;
+        w.origins[row + dword] = origin;
+    }
+}
+
 Origin origin_of_row(const Wave& w, const Instruction& i, unsigned row) {
     const Origin origin = w.origins[row];
     return origin.reader != nullptr ? origin : Origin{&i, static_cast<std::uint16_t>(row)};
@@ -178,7 +210,9 @@ void fault_undefined(const Wave&, const Instruction& i, const char* what, int la
         fault(lane, "{} is undefined: it depends on what nothing wrote", what);
     }
     std::string name;
-    if (origin.what >= kOriginLds) {
+    if (origin.what >= kOriginMemory) {
+        name = fmt::format("memory at {:#x}", std::uint64_t{origin.address});
+    } else if (origin.what >= kOriginLds) {
         name = "LDS bytes";
     } else if (origin.what >= kOriginSgpr) {
         const unsigned number = origin.what - kOriginSgpr;

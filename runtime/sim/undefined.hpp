@@ -1,11 +1,12 @@
 // Values that nothing wrote: how they are followed, and when they are an error.
 //
-// The rule (memcheck's): a register lane, an SGPR bit or an LDS byte is undefined until it is written.
-// Reading one is no error in itself, because compilers do it where the result can not matter: the old value
-// of a conversion that fills one half of a register after the other, lanes that a matrix instruction reads
-// although EXEC masks them, the high half of an addend, the copy of a structure with padding, speculated
-// arithmetic. An undefined input makes what depends on it undefined (exactly, bit by bit, for moves, logic,
-// shifts and permutations; the whole result for everything else). It is an error when it comes to matter:
+// The rule (memcheck's): a register lane, an SGPR bit, an LDS byte or (Checks::uninitialised) a byte of an
+// allocation is undefined until it is written. Reading one is no error in itself, because compilers do it
+// where the result can not matter: the old value of a conversion that fills one half of a register after the
+// other, lanes that a matrix instruction reads although EXEC masks them, the high half of an addend, the copy
+// of a structure with padding, speculated arithmetic. An undefined input makes what depends on it undefined
+// (exactly, bit by bit, for moves, logic, shifts and permutations; the whole result for everything else). It
+// is an error when it comes to matter:
 // clang-format off
 //   - it is stored to memory (LDS excepted: those bytes stay undefined),
 //   - it is part of an address or of M0 in use,
@@ -37,6 +38,12 @@ void mark_undefined(Wave& wave, const Instruction& instruction, unsigned row, st
 // undefined values.
 void mark_bytes(Wave& wave, const Instruction& instruction, unsigned row, unsigned bytes,
                 std::uint64_t written, std::uint64_t undefined);
+
+// What a load of `bytes` a lane into `row` and those after it leaves there, where written[lane][n] is 0xff
+// for each byte that is defined and 0 for the others. `row_bytes` (bit n = byte n of the row): what a load
+// of less than a dword changes; such a load is defined as a whole or not at all.
+void mark_loaded(Wave& wave, unsigned row, std::uint64_t lanes, const std::uint8_t* const (&written)[kLanes],
+                 unsigned bytes, unsigned row_bytes, Origin origin);
 
 // The origin of an undefined value that `instruction` reads through its sources.
 Origin origin_of(const Wave& wave, const Instruction& instruction, std::uint64_t lanes);

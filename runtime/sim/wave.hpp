@@ -16,17 +16,20 @@ namespace kiln::sim {
 struct Code;  // program.hpp
 class LateMemory;
 struct WorkGroup;
+struct GroupRaces;  // races.hpp
 
 #define KILN_INLINE [[gnu::always_inline]] inline
 
-// Where an undefined value came from: the instruction that first read a register or an LDS byte that nothing
-// wrote.
+// Where an undefined value came from: the instruction that first read a register, or a byte of LDS or of
+// memory, that nothing wrote.
 struct Origin {
     const Instruction* reader = nullptr;  // null: nothing read it yet, the register itself was never written
-    std::uint16_t what = 0;               // row, or kOriginSgpr + number, or kOriginLds
+    std::uint16_t what = 0;               // row, or kOriginSgpr + number, or kOriginLds, or kOriginMemory
+    std::uint64_t address : 48 = 0;       // of kOriginMemory
 };
 inline constexpr std::uint16_t kOriginSgpr = 0x1000;
 inline constexpr std::uint16_t kOriginLds = 0x2000;
+inline constexpr std::uint16_t kOriginMemory = 0x3000;
 
 struct alignas(64) Wave {
     std::uint32_t rows[kRows][kLanes];
@@ -54,8 +57,8 @@ struct alignas(64) Wave {
     const Code* code;
     WorkGroup* group;
 
-    // The last ranges in which an address was found.
-    static constexpr int kCachedRanges = 8;
+    // Those that the launch itself gives, which stay, then the last ones in which an address was found.
+    static constexpr int kFixedRanges = 2, kCachedRanges = 8;
     Memory::Range ranges[kCachedRanges];
     int next_range;
     std::uint64_t last_poll;  // the address at which the wave last looked at the device's memory
@@ -100,7 +103,8 @@ struct WorkGroup {
     std::uint8_t* lds_written = nullptr;  // 0xff for every byte that is defined, else 0
     std::uint32_t lds_bytes = 0;
     const Memory* memory = nullptr;
-    unsigned xcc = 0;  // the die it runs on
+    GroupRaces* races = nullptr;  // null: races are not looked for
+    unsigned xcc = 0;             // the die it runs on
     numeric::Order matrix_order = numeric::Order::ascending;
     // How often a wave looked at the same place of the device's memory again, as one does that waits for
     // another work-group; see schedule.hpp.

@@ -358,7 +358,7 @@ TEST_CASE("AFaultIsAnEarlierFailureToWhatComesAfter") {
 
 TEST_CASE("ADeviceThatDoesNotCountSaysSo" * doctest::skip(!kCuda)) {
     CHECK(devices()[0]->take_counts().error().code == ErrorCode::not_found);
-    CHECK(devices()[0]->set_rules({"ascending", ""}).error().code == ErrorCode::not_found);
+    CHECK(devices()[0]->set_rules({.order = "ascending"}).error().code == ErrorCode::not_found);
 }
 
 TEST_CASE("CountsAreOfTheDevice" * doctest::skip(kCuda)) {

@@ -99,8 +99,19 @@ class Machine {
                       static_cast<std::int32_t>(arrays_.ldx)};
     }
 
+    // What a launch that must break a rule is told.
+    std::string race(RunOrder order) {
+        std::memset(counters_, 0, static_cast<std::size_t>(need_.zeroed));
+        sim::MachineConfig config;
+        config.order = order;
+        config.checks = sim::Checks::all();
+        const auto counts =
+            sim::run({kernel_, shape_.grid, shape_.block, 0, explicit_arguments()}, memory_, config);
+        return counts ? "no error" : counts.error().message;
+    }
+
     // Whether two launches, one after the other, do what they should.
-    bool is_right(RunOrder order, Scopes scopes) {
+    bool is_right(RunOrder order, Scopes scopes, sim::Checks checks = {}) {
         std::memset(counters_, 0, static_cast<std::size_t>(need_.zeroed));
         // Logits of another launch: what a stale read finds.
         std::memset(scratch_, 0x41, static_cast<std::size_t>(need_.scratch));
@@ -112,6 +123,7 @@ class Machine {
             sim::MachineConfig config;
             config.order = order;
             config.scopes = scopes;
+            config.checks = checks;
             const auto counts =
                 sim::run({kernel_, shape_.grid, shape_.block, 0, explicit_arguments()}, memory_, config);
             REQUIRE_MESSAGE(counts, counts.error().message);
@@ -169,19 +181,34 @@ TEST_CASE("router: chooses the same under every order, stores visible at the ear
     Machine machine({});
     for (const RunOrder order : kOrders) {
         CAPTURE(sim::to_text(order));
-        CHECK(machine.is_right(order, Scopes::early));
-        CHECK(machine.is_right(order, Scopes::late));
+        CHECK(machine.is_right(order, Scopes::early, sim::Checks::all()));
+        CHECK(machine.is_right(order, Scopes::late, sim::Checks::all()));
     }
 }
 
-TEST_CASE("router: without its release it is caught, and only by scopes") {
+TEST_CASE("router: without its release or its acquire it races under every order, early as well") {
+    for (const Fault& fault :
+         {Fault{" release_to_device();\n", kKernel}, Fault{" acquire_from_device();\n", ""}}) {
+        Machine machine(fault);
+        for (const RunOrder order : kOrders) {
+            CAPTURE(sim::to_text(order));
+            const std::string message = machine.race(order);
+            CAPTURE(message);
+            CHECK(message.find("a race: ") != message.npos);
+            CHECK(message.find("'global_load_dword") != message.npos);
+            CHECK(message.find("touched by 'global_store_short") != message.npos);
+        }
+    }
+}
+
+TEST_CASE("router: without its release it computes something wrong, under late scopes only") {
     // That of each work-group; the last of a group of the election still releases what its own die holds.
     Machine machine({" release_to_device();\n", kKernel});
     CHECK(wrong_orders(machine, Scopes::early) == 0);
     CHECK(wrong_orders(machine, Scopes::late) == kOrders.size());
 }
 
-TEST_CASE("router: without its acquire it is caught, and only by scopes") {
+TEST_CASE("router: without its acquire it computes something wrong, under late scopes only") {
     // That of the last work-group, and that between the counters, which comes shortly before.
     Machine machine({" acquire_from_device();\n", ""});
     CHECK(wrong_orders(machine, Scopes::early) == 0);

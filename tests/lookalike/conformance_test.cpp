@@ -157,15 +157,17 @@ TEST_CASE("APlainHipProgramRuns") {
     }
     SUBCASE("the environment says in which order work-groups run, and when stores are seen") {
         for (const char* rules :
-             {"KILN_SIM_ORDER=descending", "KILN_SIM_ORDER=interleave:3 KILN_SIM_SCOPES=late"}) {
+             {"KILN_SIM_ORDER=descending", "KILN_SIM_ORDER=interleave:3 KILN_SIM_SCOPES=late",
+              "KILN_SIM_CHECK=all", "KILN_SIM_CHECK=none"}) {
             outcome = program(cache + " " + rules);
             CAPTURE(outcome.output);
             CHECK(outcome.status == 0);
             CHECK(outcome.output.find("KILN_SIM") == std::string::npos);
         }
-        outcome = program(cache + " KILN_SIM_ORDER=sideways KILN_SIM_SCOPES=never");
+        outcome = program(cache + " KILN_SIM_ORDER=sideways KILN_SIM_SCOPES=never KILN_SIM_CHECK=racing");
         CHECK(outcome.status == 0);
         CHECK(outcome.output.find("KILN_SIM_ORDER: expected any, ascending") != std::string::npos);
+        CHECK(outcome.output.find("KILN_SIM_CHECK: expected all, none") != std::string::npos);
         CHECK(outcome.output.find("KILN_SIM_SCOPES: expected early or late, found \"never\"") !=
               std::string::npos);
     }

@@ -354,7 +354,7 @@ TEST_CASE("TheExtendedLaunchCountsItemsAndRecordsEvents") {
 TEST_CASE("RulesOfALaunchAreWhatWasSaidLast") {
     const Module module;
     const auto run = [&](const char* order, const char* scopes) {
-        const kiln_sim_rules rules = {sizeof rules, order, scopes};
+        const kiln_sim_rules rules = {sizeof rules, order, scopes, nullptr};
         REQUIRE(kiln_sim_set_rules(0, &rules) == kSuccess);
         const Array<int> counter(1), plain(1), place(20), seen(20);
         REQUIRE(launch(module("places"), 20 * 64, nullptr, counter.data, plain.data, place.data, seen.data) ==
@@ -375,10 +375,10 @@ TEST_CASE("RulesOfALaunchAreWhatWasSaidLast") {
     CHECK(run("shuffle:9", nullptr).first != up);
     CHECK(run(nullptr, "early").first == run("shuffle:9", nullptr).first);
 
-    const kiln_sim_rules wrong = {sizeof wrong, nullptr, "sometimes"};
+    const kiln_sim_rules wrong = {sizeof wrong, nullptr, "sometimes", nullptr};
     CHECK(kiln_sim_set_rules(0, &wrong) == kInvalidValue);
     CHECK(std::string(kiln_sim_last_message()) == "scopes: expected early or late, found \"sometimes\"");
-    const kiln_sim_rules short_one = {8, nullptr, nullptr};
+    const kiln_sim_rules short_one = {8, nullptr, nullptr, nullptr};
     CHECK(kiln_sim_set_rules(0, &short_one) == kInvalidValue);
     CHECK(kiln_sim_set_rules(99, nullptr) == kInvalidDevice);
     hipGetLastError();

@@ -73,8 +73,9 @@ class Bench {
     explicit Bench(const std::string& source) : Bench(compile_hip(source)) {}
 
     template <class T>
-    std::span<T> allocate(std::size_t count) {
-        auto pointer = memory_.allocate(count * sizeof(T));
+    std::span<T> allocate(std::size_t count,
+                          sim::Memory::Contents contents = sim::Memory::Contents::written) {
+        auto pointer = memory_.allocate(count * sizeof(T), contents);
         REQUIRE(pointer.has_value());
         return {static_cast<T*>(*pointer), count};
     }

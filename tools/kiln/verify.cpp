@@ -266,7 +266,7 @@ void print_json_document(const Run& run, const Tally& tally, const TrialOptions&
     }
     Json rules = Json::array();
     for (const auto& one : options.rules) {
-        rules.push_back({{"order", one.order}, {"scopes", one.scopes}});
+        rules.push_back({{"order", one.order}, {"scopes", one.scopes}, {"checks", one.checks}});
     }
     print_json(
         {{"summary",

@@ -143,7 +143,7 @@ class HipDevice final : public driver::DriverDevice<Vendor> {
                         fmt::format("device {} is not simulated", info_.ordinal));
         }
         const auto text = [](const std::string& said) { return said.empty() ? nullptr : said.c_str(); };
-        const kiln_sim_rules said = {sizeof said, text(rules.order), text(rules.scopes)};
+        const kiln_sim_rules said = {sizeof said, text(rules.order), text(rules.scopes), text(rules.checks)};
         if (api_.kiln_sim_set_rules(info_.ordinal, nullptr) != hipSuccess ||
             api_.kiln_sim_set_rules(info_.ordinal, &said) != hipSuccess) {
             return fail(ErrorCode::bad_input, Stage::device, api_.kiln_sim_last_message());

@@ -31,11 +31,19 @@ typedef struct kiln_sim_rules {
     const char* order;   /* KILN_SIM_ORDER: any (the default), ascending, descending, shuffle:SEED,
                           * interleave:SEED:   in which order work-groups start and waves take turns */
     const char* scopes;  /* KILN_SIM_SCOPES: early (the default) or late: when other dies see a store */
+    const char* checks;  /* KILN_SIM_CHECK: all, none, or some of races, uninitialised and freed with commas
+                          * between (default "uninitialised,freed"): what is looked for. `uninitialised`
+                          * follows  allocations that are made while it is on */
 } kiln_sim_rules;
 
 /* A hipError_t: hipErrorInvalidValue for another size or a malformed text, which kiln_sim_last_message
  * explains. Null rules: what the environment says. */
 int kiln_sim_set_rules(int device, const kiln_sim_rules* rules);
+
+/* Makes bytes of an allocation count as never written again: for a program that hands out parts of one
+ * allocation, when a part changes hands. Work that is submitted already is not waited for. A hipError_t:
+ * hipErrorInvalidValue where the bytes are not inside of one allocation of a device. */
+int kiln_sim_forget_written(const void* pointer, size_t bytes);
 
 /* Where the calling thread's loads find the disassembly that is executed: in a store, else from a compile
  * worker. A member that is null or empty leaves it to the environment (KILN_CACHE_DIR, KILN_WORKER), else to

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "runtime/device/hip/types.hpp"
+#include "runtime/sim/memory.hpp"
 
 namespace kiln::sim::hip {
 
@@ -20,7 +21,8 @@ struct Allocation {
     hipMemoryType type = hipMemoryTypeUnregistered;
     int device = 0;
     unsigned flags = 0;
-    bool registered = false;  // hipHostRegister: the memory is the program's own
+    bool registered = false;   // hipHostRegister: the memory is the program's own
+    Memory* memory = nullptr;  // of the device that it was taken from; null: of the host
 };
 
 // Thread safe.

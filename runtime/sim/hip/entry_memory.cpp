@@ -22,7 +22,7 @@ hipError_t allocate(Runtime& runtime, SimDevice& device, void** pointer, std::si
     if (bytes == 0) {
         return hipSuccess;
     }
-    const auto memory = device.memory().allocate(bytes);
+    const auto memory = device.memory().allocate(bytes, kiln::sim::Memory::Contents::unwritten);
     if (!memory) {
         this_thread().detail = memory.error().message;
         return hipErrorOutOfMemory;
@@ -30,7 +30,8 @@ hipError_t allocate(Runtime& runtime, SimDevice& device, void** pointer, std::si
     runtime.allocations.insert({.begin = reinterpret_cast<std::uintptr_t>(*memory),
                                 .bytes = bytes,
                                 .type = hipMemoryTypeDevice,
-                                .device = device.ordinal()});
+                                .device = device.ordinal(),
+                                .memory = &device.memory()});
     *pointer = *memory;
     return hipSuccess;
 }

@@ -49,6 +49,18 @@ KILN_EXPORT int kiln_sim_set_rules(int device, const kiln_sim_rules* rules) {
     }));
 }
 
+KILN_EXPORT int kiln_sim_forget_written(const void* pointer, std::size_t bytes) {
+    return static_cast<int>(enter([&](ThreadState&, Runtime& runtime) {
+        const auto allocation = runtime.allocations.find(pointer);
+        if (!allocation || allocation->memory == nullptr ||
+            runtime.allocations.extent(pointer, bytes) != Allocations::Extent::inside) {
+            return hipErrorInvalidValue;
+        }
+        allocation->memory->forget_written(pointer, bytes);
+        return hipSuccess;
+    }));
+}
+
 KILN_EXPORT int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {
     return static_cast<int>(enter([&](ThreadState&, Runtime& runtime) {
         if (counts == nullptr || counts->struct_bytes != sizeof *counts) {

@@ -33,6 +33,20 @@ void fill(const FillMemory& step) {
     }
 }
 
+// The memory of the device that the bytes are on; null when they are the host's.
+Memory* memory_of(const Allocations& allocations, const void* pointer, bool in_allocation) {
+    const auto allocation = in_allocation ? allocations.find(pointer) : std::nullopt;
+    return allocation ? allocation->memory : nullptr;
+}
+
+void copy(const CopyBytes& step, const Allocations& allocations) {
+    std::memmove(step.to, step.from, step.bytes);
+    if (Memory* const target = memory_of(allocations, step.to, step.to_allocation)) {
+        target->note_copied(step.to, memory_of(allocations, step.from, step.from_allocation), step.from,
+                            step.bytes);
+    }
+}
+
 }  // namespace
 
 void perform(const Operation& operation, SimDevice& device, Allocations& allocations) {
@@ -56,12 +70,15 @@ void perform(const Operation& operation, SimDevice& device, Allocations& allocat
             [&](const CopyBytes& step) {
                 if (works && (!step.to_allocation || holds(step.to, step.bytes)) &&
                     (!step.from_allocation || holds(step.from, step.bytes))) {
-                    std::memmove(step.to, step.from, step.bytes);
+                    copy(step, allocations);
                 }
             },
             [&](const FillMemory& step) {
                 if (works && holds(step.to, step.count * step.element_bytes)) {
                     fill(step);
+                    if (Memory* const memory = memory_of(allocations, step.to, true)) {
+                        memory->note_written(step.to, step.count * step.element_bytes);
+                    }
                 }
             },
             [&](const CallHost& step) { step.function(step.data); },

@@ -36,12 +36,14 @@ Rules environment_rules() {
     };
     warn(read(rules.order, std::getenv("KILN_SIM_ORDER"), "KILN_SIM_ORDER", parse_order));
     warn(read(rules.scopes, std::getenv("KILN_SIM_SCOPES"), "KILN_SIM_SCOPES", parse_scopes));
+    warn(read(rules.checks, std::getenv("KILN_SIM_CHECK"), "KILN_SIM_CHECK", parse_checks));
     return rules;
 }
 
 Result<Rules> changed(Rules rules, const kiln_sim_rules& said) {
     return read(rules.order, said.order, "order", parse_order)
         .and_then([&] { return read(rules.scopes, said.scopes, "scopes", parse_scopes); })
+        .and_then([&] { return read(rules.checks, said.checks, "checks", parse_checks); })
         .map([&] { return rules; });
 }
 

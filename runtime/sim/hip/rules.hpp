@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "runtime/device/hip/sim_abi.h"
+#include "runtime/sim/checks.hpp"
 #include "runtime/sim/order.hpp"
 
 namespace kiln::sim::hip {
@@ -10,6 +11,7 @@ namespace kiln::sim::hip {
 struct Rules {
     RunOrder order;                 // KILN_SIM_ORDER
     Scopes scopes = Scopes::early;  // KILN_SIM_SCOPES
+    Checks checks;                  // KILN_SIM_CHECK
 };
 
 // A malformed variable is warned of and left out.

@@ -7,7 +7,7 @@ namespace kiln::sim::hip {
 void SimDevice::run(const Dispatch& dispatch) {
     const Rules now = rules();
     const MachineConfig machine{
-        .threads = threads_, .order = now.order, .scopes = now.scopes, .stop = &stop_};
+        .threads = threads_, .order = now.order, .scopes = now.scopes, .checks = now.checks, .stop = &stop_};
     bool bad_address = false;
     auto counts = sim::run(dispatch, memory_, machine, &bad_address);
     if (!counts) {
@@ -22,6 +22,7 @@ void SimDevice::run(const Dispatch& dispatch) {
 void SimDevice::set_rules(const Rules& rules) {
     const std::scoped_lock lock(mutex_);
     rules_ = rules;
+    memory_.set_checks(rules.checks);
 }
 
 Rules SimDevice::rules() const {

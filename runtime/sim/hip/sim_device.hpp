@@ -17,7 +17,7 @@ using namespace kiln::hip;
 class SimDevice {
   public:
     SimDevice(int ordinal, std::size_t memory_bytes, unsigned threads, const Rules& rules)
-        : ordinal_(ordinal), threads_(threads), memory_(memory_bytes), rules_(rules) {}
+        : ordinal_(ordinal), threads_(threads), memory_(memory_bytes, rules.checks), rules_(rules) {}
 
     [[nodiscard]] int ordinal() const { return ordinal_; }
     [[nodiscard]] Memory& memory() { return memory_; }
