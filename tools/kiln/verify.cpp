@@ -289,7 +289,7 @@ void print_text(const Run& run, const Tally& tally, const TrialOptions& options)
     if (!options.rules.empty()) {
         print(
             "\neach once more under {} rules: orders ascending, descending, shuffle:SEED and interleave:SEED "
-            "from seed {}, scopes early and late\n",
+            "from seed {}, scopes early and late, all checks\n",
             options.rules.size(), options.seed);
     }
     print("\n{}passed {}, failed {}, declined {}; compiled {}\n", run.interrupted ? "interrupted: " : "",
@@ -400,7 +400,8 @@ void add_verify(CLI::App& app, Invocation& invocation) {
     command->add_option("--ordinal", options->ordinal, "which device")->capture_default_str();
     command->add_flag(
         "--sanitize", options->sanitize,
-        "on the simulator: also under every order of work-groups and both extremes of visibility");
+        "on the simulator: also under every order of work-groups and both extremes of visibility, with every "
+        "check");
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return verify(*options, invocation); };
     });
