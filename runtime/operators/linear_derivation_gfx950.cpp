@@ -24,16 +24,21 @@ constexpr std::int64_t kMostScales = 32;
 constexpr std::int64_t kMostUnits = 46;
 constexpr std::int64_t kBucketEnds[] = {4, 8, 16, 32};
 
+// What the template asks of the compiler.
+constexpr std::int64_t kWavesPerSimd = 4;
+
 struct Choice {
     std::int64_t max_m = 0, tiles_n = 0, waves = 0, lane_rows = 0, blocks_ahead = 0;
 
     [[nodiscard]] Bucket bucket() const {
+        const std::int64_t lds = waves == 1 ? 0 : 1024 * waves * tiles_n * ceil_div(max_m, kTile);
         return {max_m,
                 std::string(linear_small_m_gfx950().id()),
                 {{"tiles_n", tiles_n},
                  {"waves", waves},
                  {"lane_rows", lane_rows},
-                 {"blocks_ahead", blocks_ahead}}};
+                 {"blocks_ahead", blocks_ahead}},
+                {.waves_per_simd = kWavesPerSimd, .lds_bytes = lds}};
     }
 };
 
