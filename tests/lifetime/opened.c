@@ -28,9 +28,11 @@ static kiln_linear_args args;
 
 static int make_arrays(void) {
     int (*const allocate)(void**, size_t) = (int (*)(void**, size_t))dlsym(driver, "hipMalloc");
+    int (*const fill)(void*, int, size_t) = (int (*)(void*, int, size_t))dlsym(driver, "hipMemset");
     void* arrays[4];
     for (int i = 0; i < 4; ++i) {
         REQUIRE(allocate(&arrays[i], 1 << 14) == 0);
+        REQUIRE(fill(arrays[i], 0, 1 << 14) == 0);
     }
     args.x = arrays[0];
     args.ldx = 128;
