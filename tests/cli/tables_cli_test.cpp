@@ -216,6 +216,35 @@ TEST_CASE_FIXTURE(Machine, "SuggestAndOneEditServeANewModel") {
     CHECK(run({"suggest", "--again", "linear", "n=48", "k=384"}).out == suggested.out);
 }
 
+TEST_CASE_FIXTURE(Machine, "AGeneralRowServesNothingThatItHasNoBucketFor") {
+    const auto declined = run({"suggest", "--json", "moe_sort", "experts=1025", "slots=2", "block_m=32"});
+    CHECK(declined.exit_code == 1);
+    CHECK(declined.json()["declined"]["reason"] == "dimensions");
+
+    const auto table = write("general.json", R"({"schema": 1, "rows": [
+{"operator": "moe_sort", "problem": {"experts": "*", "slots": "*", "block_m": 32}, "target": "gfx950",
+ "buckets": [{"max_pairs": 3, "template": "moe_sort/compact", "constants": {}}],
+ "provenance": {"kind": "untuned"}}]})");
+    fs::create_directories(path("config/kiln/shapes"));
+    fs::copy_file(table, path("config/kiln/shapes/general.json"));
+    const auto served = run({"suggest", "--json", "moe_sort", "experts=8", "slots=3", "block_m=32"});
+    CHECK(served.json()["served"] == true);
+    const auto row = run({"suggest", "--json", "moe_sort", "experts=8", "slots=4", "block_m=32"});
+    CHECK(row.exit_code == 0);
+    CHECK(row.json()["served"] == false);
+
+    // Nothing to warm: the message says why of the row that seems to fit.
+    const auto whole = run({"warm", "--dry-run", table, "moe_sort", "experts=8", "slots=4", "block_m=32"});
+    CHECK(whole.exit_code == 2);
+    CHECK(contains(whole.err, "expected one that holds M = 1"));
+    const auto open = run({"warm", "--dry-run", table});
+    CHECK(open.exit_code == 2);
+    CHECK(contains(open.err, "lists no problems"));
+    const auto verified = run({"verify", table});
+    CHECK(verified.exit_code == 2);
+    CHECK(contains(verified.err, "lists no problems"));
+}
+
 TEST_CASE_FIXTURE(Machine, "SuggestSaysWhyItWritesNothing") {
     const auto there = write("there.json", "precious");
     const auto exists = run({"suggest", "linear", "n=48", "k=384", "--out", there});

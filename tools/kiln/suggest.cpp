@@ -93,7 +93,9 @@ ExitCode suggest(const SuggestOptions& options, const CommonOptions& common) {
     const auto label =
         fmt::format("{} {} on {}", op.name(), operators::format_problem(op, *problem), target.text());
     const auto found = (*opened)->snapshot()->table->find(op.name(), *problem, target);
-    if (found.row != nullptr && !options.again) {
+    // A general row may admit a problem that it has no bucket for, or that the operator declines.
+    const bool served = found.row != nullptr && op.judge(*problem) && operators::row_at(*found.row, *problem);
+    if (served && !options.again) {
         return say_served(*found.row, label, options, common);
     }
     const auto row = service::suggest_row(op, *problem, target);

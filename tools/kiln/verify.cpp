@@ -355,10 +355,7 @@ ExitCode verify(const VerifyOptions& options, Invocation& invocation) {
     }
     const auto subjects = select_problems(service, *filters);
     if (subjects.empty()) {
-        return report(
-            Error{ErrorCode::not_found, Stage::table,
-                  fmt::format("no row of the shape tables is {}", to_text(options.words, info.target))},
-            common);
+        return report(nothing_selected(service, *filters, to_text(options.words, info.target)), common);
     }
 
     // A compile under way is ended; a case on the device is waited for.

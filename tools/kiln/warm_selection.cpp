@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "runtime/compile/target_family.hpp"
+#include "tools/kiln/words.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -97,8 +98,7 @@ Result<Selection> select_to_warm(service::Service& service, const std::vector<se
         }
     }
     if (selected.empty()) {
-        return fail(ErrorCode::not_found, Stage::table,
-                    fmt::format("no row of the shape tables is {}", asked));
+        return tl::unexpected(nothing_selected(service, filters, asked));
     }
     leave_out_switched_off(selection, service.settings().disable);
     if (std::ranges::none_of(filters, [](const auto& filter) { return filter.target.has_value(); })) {

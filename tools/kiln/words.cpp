@@ -1,5 +1,6 @@
 #include "tools/kiln/words.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
@@ -26,6 +27,25 @@ bool looks_like_table(const std::string& word) {
 
 auto bad_words(std::string message) {
     return fail(ErrorCode::bad_input, Stage::configure, std::move(message));
+}
+
+// Why nothing serves the problem of a filter that leaves no field open; empty where there is no such problem
+// or no row for it.
+std::string why_not_served(const tables::Table& table, const service::WarmFilter& filter) {
+    const auto whole = filter.op != nullptr ? operators::complete(*filter.op, filter.problem)
+                                            : bad_words("expected an operator, found none");
+    if (!whole) {
+        return {};
+    }
+    if (const auto judged = filter.op->judge(*whole); !judged) {
+        return judged.error().error.message;
+    }
+    for (const auto* row : table.rows_in_force(filter.op->name(), *whole)) {
+        if (const auto exact = operators::row_at(*row, *whole); !exact) {
+            return exact.error().message;
+        }
+    }
+    return {};
 }
 
 }  // namespace
@@ -90,6 +110,30 @@ std::string to_text(const std::vector<std::string>& words, const std::string& ta
         parts.push_back(fmt::format("for {}", target));
     }
     return parts.empty() ? "there" : fmt::format("{}", fmt::join(parts, " "));
+}
+
+Error nothing_selected(const service::Service& service, const std::vector<service::WarmFilter>& filters,
+                       const std::string& asked) {
+    const auto snapshot = service.snapshot();
+    std::string why;
+    for (const auto& filter : filters) {
+        if (why = why_not_served(*snapshot->table, filter); !why.empty()) {
+            break;
+        }
+    }
+    for (const auto* row : snapshot->table->rows()) {
+        const bool asked_for = std::ranges::any_of(filters, [&](const auto& filter) {
+            return filter.op == nullptr || filter.op->name() == row->operator_name;
+        });
+        if (why.empty() && asked_for && row->is_general() && row->problems.empty()) {
+            why = fmt::format(
+                "the general row {} lists no problems, so it serves those alone that are spelled out whole "
+                "(OPERATOR key=value...)",
+                row->origin.text());
+        }
+    }
+    return {ErrorCode::not_found, Stage::table,
+            fmt::format("no row of the shape tables is {}{}{}", asked, why.empty() ? "" : ": ", why)};
 }
 
 Result<Words::ProblemWords> only_problem(const std::vector<std::string>& words) {

@@ -36,6 +36,12 @@ struct Words {
 // What was asked for, for a message that says it was not found.
 [[nodiscard]] std::string to_text(const std::vector<std::string>& words, const std::string& target);
 
+// not_found, for filters that select nothing: what was asked for and, where that is known, why a row that
+// seems to fit does not serve it.
+[[nodiscard]] Error nothing_selected(const service::Service& service,
+                                     const std::vector<service::WarmFilter>& filters,
+                                     const std::string& asked);
+
 // Exactly one problem and no table; for commands that speak of one.
 [[nodiscard]] Result<Words::ProblemWords> only_problem(const std::vector<std::string>& words);
 
