@@ -9,7 +9,7 @@ namespace kiln::sim {
 
 struct Checks {
     // Two accesses to the same bytes of LDS, or of memory, by different waves, of which one writes and which
-    // nothing orders: races.hpp has the rule. Such a launch runs on one thread, at about half the speed.
+    // nothing orders: races.hpp has the rule. Such a launch runs on one thread, and slower: see README.md.
     bool races = false;
     // Values loaded from memory that nothing wrote since it was allocated are undefined: undefined.hpp has
     // the rule.

@@ -1,75 +1,152 @@
-// How fast the simulator executes `linear` at M = 16, all checks on, on one core and on all of them.
+// How fast the simulator executes each operator: wave-instructions a second, with the default checks and with
+// all of them. On the cores of this process: `taskset -c 0` gives the figure of one.
 
 #include <benchmark/benchmark.h>
 
-#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
 
-#include "runtime/compile/code_object.hpp"
-#include "runtime/operators/linear.hpp"
-#include "runtime/operators/linear_reference.hpp"
-#include "runtime/sim/machine.hpp"
+#include "base/cores.hpp"
+#include "runtime/service/device_array.hpp"
+#include "runtime/service/fused_moe_trial.hpp"
+#include "runtime/service/linear_trial.hpp"
+#include "runtime/service/moe_sort_trial.hpp"
+#include "runtime/service/router_trial.hpp"
 #include "tools/bench/service_setup.hpp"
 
 namespace {
 
-constexpr std::int64_t kM = 16;
-constexpr std::int64_t kN = 4608;
-constexpr std::int64_t kK = 4096;
+using namespace kiln;
+using bench::value_or_exit;
+using service::DeviceArray;
 
-std::byte* copy_in(kiln::sim::Memory& memory, const void* data, std::size_t bytes) {
-    auto* const pointer = static_cast<std::byte*>(kiln::bench::value_or_exit(memory.allocate(bytes)));
-    std::memcpy(pointer, data, bytes);
-    return pointer;
+service::Service& simulated_service() {
+    static service::Service& opened = *[] {
+        auto settings = value_or_exit(service::read_settings({}, service::process_environment()));
+        settings.driver.driver = device::Driver::sim;
+        settings.driver.sim_library = KILN_SIM_LIBRARY;
+        return value_or_exit(service::Service::open(std::move(settings)))
+            .release();  // until the process ends
+    }();
+    return opened;
 }
 
-void SimulateLinear(benchmark::State& state) {
-    auto service = kiln::bench::value_or_exit(kiln::service::Service::open());
-    const auto& op = kiln::operators::linear();
-    const kiln::operators::Problem fields = {{"n", kN}, {"k", kK}};
-    const auto problem = kiln::bench::value_or_exit(kiln::operators::complete(op, fields));
-    const auto row = service->select(op, problem, kiln::tables::Target{"gfx950", {}});
-    if (!row) {
-        state.SkipWithError("no row");
-        return;
+void check(const Result<void>& done) {
+    if (!done) {
+        value_or_exit(Result<int>(tl::unexpected(done.error())));
     }
-    const auto specialisation =
-        kiln::bench::value_or_exit(service->specialise(**row, *(*row)->bucket_for(kM)));
-    const auto artifact = kiln::bench::value_or_exit(service->obtain(specialisation));
-    const auto program =
-        kiln::bench::value_or_exit(kiln::sim::Program::load(artifact->code_object, artifact->listing.get()));
+}
 
-    const auto arrays = kiln::operators::make_linear_case(kM, kN, kK, 1);
-    kiln::sim::Memory memory(std::size_t{1} << 30);
-    const kiln::operators::LinearKernargs kernargs = {
-        copy_in(memory, arrays.x.data(), arrays.x.size() * 2),
-        copy_in(memory, arrays.w.data(), arrays.w.size()),
-        reinterpret_cast<const float*>(copy_in(memory, arrays.w_scale.data(), arrays.w_scale.size() * 4)),
-        kiln::bench::value_or_exit(memory.allocate(static_cast<std::size_t>(kM * kN * 2))),
-        kM,
-        static_cast<std::int32_t>(arrays.ldx)};
-    const auto image = program->image();
-    memory.admit(image.data(), image.size());
+// One problem's arrays on the device, for launches of m tokens.
+class Launches {
+  public:
+    Launches(const operators::Operator& op, const operators::Problem& fields, std::int64_t m) : m_(m) {
+        const auto problem = value_or_exit(operators::complete(op, fields));
+        auto prepared = simulated_service().prepare(0, op, problem);
+        if (!prepared) {
+            value_or_exit(Result<int>(tl::unexpected(prepared.error().error)));
+        }
+        plan_ = *std::move(prepared);
+        case_ = std::visit([&](const auto& typed) { return service::make_trial_case(typed, m, 1); },
+                           plan_->typed());
+        check(plan_->device().make_current());
+        for (const service::TrialInput& input : case_->weights()) {
+            load(input, weights_);
+        }
+        for (const service::TrialInput& input : case_->inputs(m)) {
+            load(input, inputs_);
+        }
+        for (const service::TrialOutput& output : case_->outputs(m)) {
+            outputs_.push_back(allocate(output.bytes));
+            check(plan_->device().fill(outputs_.back(), output.before, output.bytes, nullptr));
+        }
+        if (const std::int64_t bytes = plan_->workspace_bytes(m); bytes != 0) {
+            workspace_ = allocate(static_cast<std::size_t>(bytes));
+            if (auto ready = plan_->init_workspace(nullptr, workspace_, bytes); !ready) {
+                value_or_exit(Result<int>(tl::unexpected(ready.error().error)));
+            }
+        }
+        (void)value_or_exit(plan_->device().take_counts());
+    }
 
-    const auto shape = specialisation.kernels.front().shape_for(kM);
-    const kiln::sim::Dispatch dispatch = {program->find(specialisation.kernel_name), shape.grid, shape.block,
-                                          shape.dynamic_lds_bytes, std::as_bytes(std::span(&kernargs, 1))};
-    const kiln::sim::MachineConfig config = {static_cast<unsigned>(state.range(0))};
+    // Wave-instructions of one launch.
+    std::uint64_t run() {
+        if (case_->launch(*plan_, nullptr, m_, {weights_, inputs_, outputs_, workspace_}) != KILN_OK) {
+            value_or_exit(Result<int>(fail(ErrorCode::launch_failed, Stage::launch, "the launch failed")));
+        }
+        check(plan_->device().synchronize(nullptr));
+        return value_or_exit(plan_->device().take_counts()).instructions;
+    }
+    device::Device& device() { return plan_->device(); }
+
+  private:
+    void* allocate(std::size_t bytes) {
+        arrays_.push_back(value_or_exit(DeviceArray::create(plan_->shared_device(), bytes)));
+        return arrays_.back().get();
+    }
+    void load(const service::TrialInput& input, std::vector<void*>& pointers) {
+        const bool whole = input.parts.empty();
+        pointers.push_back(allocate(whole ? input.bytes.size() : input.whole_bytes));
+        auto* const to = static_cast<std::byte*>(pointers.back());
+        if (whole) {
+            check(plan_->device().copy_to_device(to, input.bytes, nullptr));
+        }
+        for (const service::TrialPart& part : input.parts) {
+            check(plan_->device().copy_to_device(to + part.offset, part.bytes, nullptr));
+        }
+    }
+
+    const std::int64_t m_;
+    std::shared_ptr<const service::Plan> plan_;
+    std::unique_ptr<service::TrialCase> case_;
+    std::vector<DeviceArray> arrays_;
+    std::vector<void*> weights_, inputs_, outputs_;
+    void* workspace_ = nullptr;
+};
+
+void simulate(benchmark::State& state, const operators::Operator& op, const operators::Problem& problem,
+              std::int64_t m, const std::string& checks) {
+    Launches launches(op, problem, m);
+    check(launches.device().set_rules({.checks = checks}));
     std::uint64_t instructions = 0;
     for (auto _ : state) {
-        instructions += kiln::bench::value_or_exit(kiln::sim::run(dispatch, memory, config)).instructions;
+        instructions += launches.run();
     }
+    check(launches.device().set_rules({}));
     state.counters["wave_instructions"] =
         benchmark::Counter(static_cast<double>(instructions), benchmark::Counter::kIsRate);
+    state.counters["cores"] = cores_of_this_process();
 }
-BENCHMARK(SimulateLinear)
-    ->Arg(1)
-    ->Arg(2)
-    ->ArgName("threads")
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond)
-    ->Repetitions(9)
-    ->ReportAggregatesOnly();
+
+void add(const std::string& name, const operators::Operator& op, const operators::Problem& problem,
+         std::int64_t m) {
+    for (const char* checks : {"uninitialised,freed", "all"}) {
+        benchmark::RegisterBenchmark(
+            (name + "/checks:" + checks).c_str(),
+            [=, &op](benchmark::State& state) { simulate(state, op, problem, m, checks); })
+            ->UseRealTime()
+            ->Unit(benchmark::kMillisecond)
+            ->Repetitions(5)
+            ->ReportAggregatesOnly();
+    }
+}
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+        return 2;
+    }
+    add("linear/m:16", operators::linear(), {{"n", 4608}, {"k", 4096}}, 16);
+    add("router/m:8", operators::router(), {{"hidden", 4096}, {"experts", 512}, {"top_k", 10}}, 8);
+    add("moe_sort/mxfp8/m:16", operators::moe_sort(),
+        {{"experts", 513}, {"slots", 11}, {"block_m", 32}, {"quant", "mxfp8"}, {"hidden", 4096}}, 16);
+    add("fused_moe/mxfp4/m:16", operators::fused_moe(),
+        {{"hidden", 4096}, {"intermediate", 256}, {"experts", 513}, {"slots", 11}, {"weights", "mxfp4"}}, 16);
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+}
