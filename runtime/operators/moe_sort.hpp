@@ -93,11 +93,8 @@ static_assert(sizeof(MoeSortKernargs) == 104);
         return KILN_DECLINE_MOE_BUF_ALIGNMENT;
     }
     if (quantises) {
-        if (is_misaligned(args.x, 16)) {
-            return KILN_DECLINE_X_ALIGNMENT;
-        }
-        if (args.ldx < problem.hidden || args.ldx % 8 != 0 || args.ldx >= kMaxRowStride) {
-            return KILN_DECLINE_X_ROW_STRIDE;
+        if (const int decline = check_rows(args.x, args.ldx, problem.hidden); decline != KILN_OK) {
+            return decline;
         }
         if (is_misaligned(args.q, 16)) {
             return KILN_DECLINE_Q_ALIGNMENT;

@@ -125,7 +125,8 @@ TEST_CASE_FIXTURE(Machine, "ExplainNamesTheGeneralRowAndWhatItAdmits") {
 {"operator": "linear", "problem": {"n": {"min": 32, "max": 4096}, "k": 128}, "target": "gfx950",
  "problems": [{"n": 64}],
  "buckets": [{"max_m": 16, "template": "linear/small_m",
-              "constants": {"tiles_n": 2, "waves": 1, "lane_rows": 16, "blocks_ahead": 1}}],
+              "constants": {"tiles_n": 2, "waves": 1, "lane_rows": 16, "blocks_ahead": 1},
+              "budget": {"lds_bytes": 4096}}],
  "provenance": {"kind": "untuned"}}]})");
     environment["KILN_SHAPES_PATH"] = general;
     const auto document = run({"explain", "--json", "linear", "n=96", "k=128", "--m", "1"}).json();
@@ -134,8 +135,10 @@ TEST_CASE_FIXTURE(Machine, "ExplainNamesTheGeneralRowAndWhatItAdmits") {
     CHECK(document["kernel"] == "kiln_linear_n96_k128_m16");
     CHECK(document["launches"][0]["grid"] == std::vector<int>{3, 1, 1});
     CHECK(document["workspace"]["scratch_bytes"] == 0);
+    CHECK(document["budget"]["lds_bytes"] == 4096);
     const auto spoken = run({"explain", "linear", "n=96", "k=128", "--m", "1"});
     CHECK(contains(spoken.out, "general    admits n=32..4096"));
+    CHECK(contains(spoken.out, "budget     lds_bytes 4096"));
 
     // Warming takes the problems that it lists, and one that is spelt out.
     const auto wanted = [&](std::vector<std::string> words) {

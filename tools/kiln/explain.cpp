@@ -23,6 +23,26 @@ Json describe(const tables::Row& row) {
             {"target", row.target.text()}, {"provenance", Json::parse(row.provenance.document)}};
 }
 
+Json describe(const tables::Budget& budget) {
+    Json object = Json::object();
+    if (budget.waves_per_simd) {
+        object["waves_per_simd"] = *budget.waves_per_simd;
+    }
+    if (budget.lds_bytes) {
+        object["lds_bytes"] = *budget.lds_bytes;
+    }
+    return object;
+}
+
+void print_budget(const tables::Budget& budget) {
+    if (budget.waves_per_simd) {
+        print("budget     waves_per_simd {}\n", *budget.waves_per_simd);
+    }
+    if (budget.lds_bytes) {
+        print("budget     lds_bytes {}\n", *budget.lds_bytes);
+    }
+}
+
 std::string row_text(const tables::Row& row) {
     return fmt::format("{} ({}), for {}", row.origin.text(), tables::to_text(row.layer), row.target.text());
 }
@@ -73,6 +93,7 @@ Json describe(const service::Explanation& explanation, std::int64_t m) {
         if (explanation.bucket->max_pairs) {
             object["bucket"]["max_pairs"] = *explanation.bucket->max_pairs;
         }
+        object["budget"] = describe(explanation.bucket->budget);
         object["template"] = explanation.bucket->template_id;
         object["constants"] = explanation.bucket->constants;
     }
@@ -108,7 +129,10 @@ void print_explanation(const service::Explanation& explanation, std::int64_t m) 
         print("hides      {}, {}\n", row_text(*row), tables::to_text(why));
     }
     if (explanation.bucket != nullptr) {
-        print("bucket     {}, up to M = {}\n", explanation.bucket_index, explanation.bucket->max_m);
+        const auto& bucket = *explanation.bucket;
+        print("bucket     {}, up to M = {}{}\n", explanation.bucket_index, bucket.max_m,
+              bucket.max_pairs ? fmt::format(" ({} pairs)", *bucket.max_pairs) : "");
+        print_budget(bucket.budget);
         print("template   {}", explanation.bucket->template_id);
         for (const auto& [name, value] : explanation.bucket->constants) {
             print(" {}={}", name, value);
