@@ -7,26 +7,13 @@
 #include <utility>
 
 #include "runtime/service/settings.hpp"
+#include "value_of.hpp"
 
 namespace kiln::kernels_test {
 
 namespace {
 
 constexpr std::uint16_t kUntouched = 0x5aa5;
-
-template <class T>
-T value_of(Result<T> result) {
-    if (!result) {
-        FAIL(result.error().message);
-    }
-    return std::move(*result);
-}
-
-void check(const Result<void>& result) {
-    if (!result) {
-        FAIL(result.error().message);
-    }
-}
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include "runtime/formats/bf16.hpp"
 #include "runtime/operators/fused_moe.hpp"
 #include "runtime/operators/operator.hpp"
+#include "value_of.hpp"
 
 namespace kiln::kernels_test {
 
@@ -19,20 +20,6 @@ namespace {
 
 constexpr std::uint16_t kUntouched = 0x5aa5;
 constexpr std::int64_t kPastEnd = 64;  // elements
-
-template <class T>
-T value_of(Result<T> result) {
-    if (!result) {
-        FAIL(result.error().message);
-    }
-    return std::move(*result);
-}
-
-void check(const Result<void>& result) {
-    if (!result) {
-        FAIL(result.error().message);
-    }
-}
 
 const operators::Operator& op() {
     return operators::fused_moe();

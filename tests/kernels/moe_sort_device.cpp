@@ -12,6 +12,7 @@
 #include "runtime/operators/moe_sort.hpp"
 #include "runtime/operators/moe_sort_templates.hpp"
 #include "runtime/service/device_array.hpp"
+#include "value_of.hpp"
 
 namespace kiln::kernels_test {
 
@@ -21,19 +22,6 @@ using operators::MoeSortProblem;
 using service::DeviceArray;
 
 constexpr std::size_t kMargin = 256;  // bytes; keeps every alignment
-
-template <class T>
-T value_of(Result<T> result) {
-    if (!result) {
-        FAIL(result.error().message);
-    }
-    return std::move(*result);
-}
-void check(const Result<void>& result) {
-    if (!result) {
-        FAIL(result.error().message);
-    }
-}
 
 tables::Problem problem_of(const MoeSortProblem& problem) {
     return value_of(operators::complete(operators::moe_sort(),

@@ -17,8 +17,10 @@
 #include "runtime/operators/router_reference.hpp"
 #include "runtime/operators/specialisation.hpp"
 #include "runtime/sim/machine.hpp"
+#include "value_of.hpp"
 
 using namespace kiln;
+using kernels_test::value_of;
 using operators::RouterArrays;
 using sim::RunOrder;
 using sim::Scopes;
@@ -35,14 +37,6 @@ struct Fault {
     std::string_view file;  // in this file alone; empty: in all
 };
 constexpr std::string_view kKernel = "router/one_launch.gfx950.hip";
-
-template <class T>
-T value_of(Result<T> result) {
-    if (!result) {
-        FAIL(result.error().message);
-    }
-    return std::move(*result);
-}
 
 operators::Specialisation specialise(const Fault& fault) {
     const auto lookup = [&](std::string_view path) -> Result<std::optional<std::string>> {

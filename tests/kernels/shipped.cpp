@@ -11,6 +11,7 @@
 #include "runtime/operators/kernel_launch.hpp"
 #include "runtime/operators/operator.hpp"
 #include "runtime/tables/loader.hpp"
+#include "value_of.hpp"
 
 namespace kiln::kernels_test {
 
@@ -19,14 +20,6 @@ namespace {
 Result<std::optional<std::string>> embedded_source(std::string_view path) {
     const embedded::EmbeddedFile* file = embedded::find(embedded::kernel_files(), path);
     return file == nullptr ? std::optional<std::string>{} : std::string(file->text);
-}
-
-template <class T>
-T value_of(Result<T> result) {
-    if (!result) {
-        FAIL(result.error().message);
-    }
-    return std::move(*result);
 }
 
 operators::Specialisation specialise(const tables::Row& row, const tables::Bucket& bucket) {
