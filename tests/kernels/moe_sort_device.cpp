@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
@@ -54,7 +53,8 @@ class Output {
     [[nodiscard]] bool fetch() const {
         Bytes bytes(kMargin + values_.size() * sizeof(T) + kMargin);
         check(device_.copy_to_host(bytes, memory_->get(), nullptr));
-        std::memcpy(values_.data(), bytes.data() + kMargin, values_.size() * sizeof(T));
+        const std::span<std::byte> values = std::as_writable_bytes(std::span(values_));  // may be empty
+        std::copy_n(bytes.begin() + kMargin, values.size(), values.begin());
         const auto untouched = [](std::byte byte) { return byte == std::byte{MoeSortDevice::kFiller}; };
         return std::all_of(bytes.begin(), bytes.begin() + kMargin, untouched) &&
                std::all_of(bytes.end() - kMargin, bytes.end(), untouched);
