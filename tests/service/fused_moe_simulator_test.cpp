@@ -10,43 +10,17 @@
 #include "runtime/operators/fused_moe_reference.hpp"
 #include "runtime/service/launch.hpp"
 #include "runtime/service/trial.hpp"
-#include "tests/service/scratch.hpp"
+#include "tests/service/simulator.hpp"
 
 using namespace kiln::service;
-using kiln::Result;
 using kiln::operators::FusedMoeArrays;
 using kiln::operators::FusedMoeProblem;
+using kiln::test::simulator;
+using kiln::test::well;
 
 namespace {
 
 constexpr std::uint64_t kSeed = 20261130;
-
-template <class T>
-T well(Result<T> result) {
-    REQUIRE_MESSAGE(result, result.error().message);
-    return *std::move(result);
-}
-void well(const Result<void>& result) {
-    REQUIRE_MESSAGE(result, result.error().message);
-}
-
-// One service for all cases, so that each specialisation is compiled once. Left alone at the end: its devices
-// belong to a driver that is being torn down by then.
-Service& simulator() {
-    static const kiln::test::Scratch* const scratch = new kiln::test::Scratch;
-    static Service* const service = [] {
-        setenv("KILN_CACHE_DIR", scratch->cache().c_str(), 1);  // the look-alike's listings go there too
-        Overrides overrides;
-        overrides.device = "sim";
-        auto settings = read_settings(overrides, process_environment());
-        REQUIRE_MESSAGE(settings, settings.error().message);
-        settings->driver.sim_library = KILN_SIM_LIBRARY;
-        auto opened = Service::open(*std::move(settings));
-        REQUIRE_MESSAGE(opened, opened.error().message);
-        return opened->release();
-    }();
-    return *service;
-}
 
 std::shared_ptr<const Plan> prepare(std::int64_t intermediate, const char* weights) {
     const auto& op = kiln::operators::fused_moe();

@@ -7,21 +7,16 @@
 
 #include "runtime/operators/moe_sort.hpp"
 #include "runtime/service/trial.hpp"
-#include "tests/service/scratch.hpp"
+#include "tests/service/simulator.hpp"
 
 using namespace kiln::service;
 using kiln::Result;
 using kiln::operators::moe_sort;
+using kiln::test::well;
 
 namespace {
 
 constexpr std::uint64_t kSeed = 20260101;
-
-template <class T>
-T well(Result<T> result) {
-    REQUIRE_MESSAGE(result, result.error().message);
-    return *std::move(result);
-}
 
 std::unique_ptr<Service> open_simulator(const kiln::test::Scratch& scratch, bool own_kernels = false) {
     setenv("KILN_CACHE_DIR", scratch.cache().c_str(), 1);  // the look-alike's listings go there too
