@@ -1,6 +1,7 @@
 #include "runtime/operators/fused_moe_small_m.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@ constexpr std::int64_t kLdsBetweenArrays = 48;  // at most, where they are align
 constexpr std::int64_t kTileRows = 16;
 constexpr std::int64_t kBlock = 128;
 constexpr std::int64_t kWave = 64;
+constexpr std::int64_t kComputeUnits = 256;
 constexpr std::int64_t kMostOfAllExperts = std::int64_t{1} << 31;
 constexpr std::int64_t kMostOfExpert = (std::int64_t{1} << 32) - (std::int64_t{1} << 16);
 constexpr std::int64_t kMostOfIntermediate = (std::int64_t{1} << 31) - 1;
@@ -120,6 +122,8 @@ class SmallM final : public Template {
         return require.take();
     }
 
+    Space space(const Problem& problem, std::int64_t max_m) const override;
+
     std::string kernel_name(const Problem& problem, const Bucket& bucket) const override {
         const auto [hidden, intermediate, experts, slots, fp8] = dimensions(problem);
         return fmt::format("kiln_fused_moe_{}_h{}_i{}_e{}_s{}_m{}", fp8 ? "fp8" : "mxfp4", hidden,
@@ -177,6 +181,24 @@ class SmallM final : public Template {
                "*c = __builtin_amdgcn_cvt_scalef32_pk_bf16_fp4(a, s, 0); }\n";
     }
 };
+
+Space SmallM::space(const Problem& problem, std::int64_t max_m) const {
+    ConstantValues columns{"columns", {8, 16}};
+    if (max_m == 1) {
+        // Work-groups that take columns of two experts, just as many as there are compute units.
+        const FusedMoeProblem sizes = dimensions(problem);
+        const std::int64_t share = ceil_div(sizes.slots * sizes.intermediate, kComputeUnits);
+        if (!sizes.fp8 && share < kTileRows && share != 8) {
+            columns.values.push_back(share);
+        }
+    }
+    const std::vector<std::int64_t> row_tiles =
+        max_m == 1 ? std::vector<std::int64_t>{2, 4} : std::vector<std::int64_t>{1, 2};
+    return {{std::move(columns),
+             {"gate_up_waves", {2, 4, 8}},
+             {"row_tiles", row_tiles},
+             {"down_waves", {4, 8, 16}}}};
+}
 
 }  // namespace
 

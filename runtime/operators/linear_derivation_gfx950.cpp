@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -118,6 +119,35 @@ Result<std::vector<Bucket>> derive_linear_small_m_gfx950(const Problem& problem)
     return linear_buckets(problem, linear_small_m_gfx950(), kBucketEnds, choose,
                           fmt::format("a k / 128 that 1 to {} waves divide into at most {} blocks each",
                                       kMaxWaves, kMostScales));
+}
+
+Space linear_small_m_space_gfx950(const Problem& problem, std::int64_t max_m) {
+    const auto [n, k] = std::get<LinearProblem>(linear().typed(problem));
+    const std::int64_t tiles = n / kTile;
+    const std::int64_t blocks = k / kBlock;
+    const std::int64_t lane_rows = max_m <= 4 ? 4 : max_m <= 8 ? 8 : kTile;
+    Space space;
+    for (std::int64_t tiles_n = 1; tiles_n <= std::min(kMaxTilesN, tiles); ++tiles_n) {
+        if (tiles % tiles_n != 0 || tiles / tiles_n < std::min(tiles, kComputeUnits / 4)) {
+            continue;
+        }
+        for (std::int64_t waves = 1; waves <= std::min(kMaxWaves, blocks); waves *= 2) {
+            ConstantValues ahead{"blocks_ahead", {}};
+            for (std::int64_t value = 1; value <= blocks / waves; ++value) {
+                if (blocks % (waves * value) == 0 &&
+                    fits(problem, {max_m, tiles_n, waves, lane_rows, value}, blocks)) {
+                    ahead.values.push_back(value);
+                }
+            }
+            if (!ahead.values.empty()) {
+                space.push_back({{"tiles_n", {tiles_n}},
+                                 {"waves", {waves}},
+                                 {"lane_rows", {lane_rows}},
+                                 std::move(ahead)});
+            }
+        }
+    }
+    return space;
 }
 
 }  // namespace kiln::operators

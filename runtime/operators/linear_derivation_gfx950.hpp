@@ -35,4 +35,9 @@ namespace kiln::operators {
 // parts that can be unrolled (37 * 128). Requires a problem that linear().judge() accepts.
 [[nodiscard]] Result<std::vector<Bucket>> derive_linear_small_m_gfx950(const Problem& problem);
 
+// What a tuner tries for a bucket that ends at max_m: every tiles_n that leaves work for a quarter of the
+// compute units (of the tiles, where they are fewer), with the powers of two of waves and every blocks_ahead
+// that 4. lets through. Requires the same.
+[[nodiscard]] Space linear_small_m_space_gfx950(const Problem& problem, std::int64_t max_m);
+
 }  // namespace kiln::operators

@@ -141,12 +141,64 @@ std::optional<Choice> choose(const Problem& problem, std::int64_t max_m) {
     return best;
 }
 
+// The arrangements of warps and steps for one split of the problem, each as a product of single values.
+void add_arrangements(const Problem& problem, Choice choice, std::int64_t own_blocks, Space& space) {
+    constexpr std::int64_t kMostWarpTiles = 5;
+    for (const std::int64_t warps_k : {2, 4, 8}) {
+        for (std::int64_t warp_tiles = 1; warp_tiles <= std::min(choice.tiles_n, kMostWarpTiles);
+             ++warp_tiles) {
+            choice.warp_tiles = warp_tiles;
+            choice.warps_k = warps_k;
+            if (own_blocks % warps_k != 0 || choice.warps() > kMaxWarps ||
+                choice.warps() < kWarpsToFill / 2 || !fits_registers(choice, own_blocks)) {
+                continue;
+            }
+            for (const std::int64_t steps : {4, 8, 16}) {
+                choice.steps = steps;
+                const auto filled = own_blocks % steps == 0 ? fill_stages(problem, choice) : std::nullopt;
+                if (!filled || filled->pieces_in_flight(own_blocks) < std::min(kPiecesInFlight, own_blocks)) {
+                    continue;
+                }
+                space.push_back({{"split_k", {filled->split_k}},
+                                 {"tiles_n", {filled->tiles_n}},
+                                 {"warp_tiles", {filled->warp_tiles}},
+                                 {"warps_k", {filled->warps_k}},
+                                 {"steps", {filled->steps}},
+                                 {"stages", {filled->stages}},
+                                 {"early_steps", {filled->stages}}});
+            }
+        }
+    }
+}
+
 }  // namespace
 
 Result<std::vector<Bucket>> derive_linear_small_m_sm_90a(const Problem& problem) {
     return linear_buckets(
         problem, linear_small_m_sm_90a(), kBucketEnds, choose,
         "a k that leaves room for weights in shared memory beside a work-group's activations");
+}
+
+Space linear_small_m_space_sm_90a(const Problem& problem, std::int64_t max_m) {
+    constexpr std::int64_t kMostRounds = 2;
+    const auto [n, k] = std::get<LinearProblem>(linear().typed(problem));
+    const std::int64_t tiles = n / kTile;
+    const std::int64_t blocks = k / kBlock;
+    Space space;
+    for (const auto& [split_k, clusters] : kSplits) {
+        if (blocks % split_k != 0 || (split_k == kLastSplit && !space.empty())) {
+            continue;
+        }
+        std::int64_t last = 0;
+        for (std::int64_t rounds = 1; rounds <= kMostRounds; ++rounds) {
+            const std::int64_t tiles_n = ceil_div(tiles, clusters * rounds);
+            if (tiles_n != last && tiles_n <= kMaxTilesN) {
+                add_arrangements(problem, {max_m, split_k, tiles_n, 0, 0, 0, 0}, blocks / split_k, space);
+            }
+            last = tiles_n;
+        }
+    }
+    return space;
 }
 
 }  // namespace kiln::operators

@@ -28,4 +28,9 @@ namespace kiln::operators {
 // activations leave no room in shared memory. Requires a problem that linear().judge() accepts.
 [[nodiscard]] Result<std::vector<Bucket>> derive_linear_small_m_sm_90a(const Problem& problem);
 
+// What a tuner tries for a bucket that ends at max_m: each split_k with the tiles_n that take one and two
+// rounds (2.), four to sixteen warps in the arrangements that 4. lets through, and 4, 8 or 16 steps
+// with the most stages that fit. Requires the same.
+[[nodiscard]] Space linear_small_m_space_sm_90a(const Problem& problem, std::int64_t max_m);
+
 }  // namespace kiln::operators

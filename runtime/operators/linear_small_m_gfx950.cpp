@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/operators/gfx950.hpp"
+#include "runtime/operators/linear_derivation_gfx950.hpp"
 #include "runtime/operators/linear_small_m.hpp"
 
 namespace kiln::operators {
@@ -16,6 +17,9 @@ class SmallM final : public LinearSmallM {
     std::string_view processor() const override { return "gfx950"; }
 
     std::vector<std::string> options() const override { return gfx950_options(); }
+    Space space(const Problem& problem, std::int64_t max_m) const override {
+        return linear_small_m_space_gfx950(problem, max_m);
+    }
 
     std::string probe() const override {
         return "typedef int v8 __attribute__((ext_vector_type(8))); typedef float v4 "

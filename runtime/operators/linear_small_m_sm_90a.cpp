@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/operators/linear_derivation_sm_90a.hpp"
 #include "runtime/operators/linear_small_m.hpp"
 
 namespace kiln::operators {
@@ -47,6 +48,9 @@ class SmallM final : public LinearSmallM {
     std::string_view processor() const override { return "sm_90a"; }
 
     std::vector<std::string> options() const override { return {"-std=c++20"}; }
+    Space space(const Problem& problem, std::int64_t max_m) const override {
+        return linear_small_m_space_sm_90a(problem, max_m);
+    }
 
     std::string probe() const override {
         return "extern \"C\" __global__ __cluster_dims__(2, 1, 1) void kiln_probe(float* p) { "

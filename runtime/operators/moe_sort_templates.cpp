@@ -61,6 +61,9 @@ class MoeSortTemplate : public Template {
                 {"kQuantised", quantised ? 1 : 0}};
     }
 
+    // There are no constants; which of the three it is, is the choice.
+    Space space(const Problem&, std::int64_t) const final { return {{}}; }
+
     std::vector<std::string> options() const final { return gfx950_options(); }
 
     std::string probe() const final {

@@ -48,6 +48,15 @@ struct KernelArgument {
     std::uint32_t size = 0;
 };
 
+// What a tuner tries of a template: the combinations of each product, of any of them. A product of nothing is
+// one candidate, without constants.
+struct ConstantValues {
+    std::string_view name;  // in a shape table
+    std::vector<std::int64_t> values;
+};
+using SpaceProduct = std::vector<ConstantValues>;
+using Space = std::vector<SpaceProduct>;
+
 // A kernel template on one processor: what its constants must satisfy there, and how what it compiles to is
 // launched. One id may have several, each with constants of its own.
 class Template {
@@ -61,6 +70,10 @@ class Template {
     // it. Pointers of the faults start at the bucket: "/constants/tiles_n".
     [[nodiscard]] virtual std::vector<tables::RowFault> check(const Problem& problem,
                                                               const Bucket& bucket) const = 0;
+
+    // The constants that are worth timing for a bucket that ends at max_m. check() may still refuse some of
+    // them. Empty: nothing to tune. Requires a problem that the operator's judge() accepts.
+    [[nodiscard]] virtual Space space(const Problem& /*problem*/, std::int64_t /*max_m*/) const { return {}; }
 
     // The rest requires that check() had nothing to say.
 

@@ -56,6 +56,10 @@ class OneLaunch final : public Template {
         const auto [hidden, experts, top_k, shared] = dimensions(problem);
         return fmt::format("kiln_router_h{}_e{}_k{}_s{}_m{}", hidden, experts, top_k, shared, bucket.max_m);
     }
+    Space space(const Problem&, std::int64_t) const override {
+        return {{{"rows", {1, 2, 4}}, {"waves", {4, 8, 16}}}};
+    }
+
     std::vector<KernelLaunch> kernels(const Problem& problem, const Bucket& bucket) const override {
         const RouterProblem sizes = dimensions(problem);
         const std::int64_t work_groups = ceil_div(sizes.experts + sizes.shared, constant(bucket, "rows"));
