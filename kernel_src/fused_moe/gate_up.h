@@ -43,12 +43,18 @@ struct WeightRow {
         return lane_in_quarter(lane) % (kFragments == 1 ? 8 : 16);
     }
     KILN_DEVICE static constexpr u32 of_first_fragment(u32 lane, u32 column) {
-        return kFragments == 1 ? lane_in_quarter(lane) / 8 * kIntermediate + column : column;
+        const u32 gate = kInterleaved ? column / kTile * 2 * kTile + column % kTile : column;
+        return kFragments == 1 ? lane_in_quarter(lane) / 8 * kToUp + gate : gate;
     }
-    // Whole tiles of both layouts lie between a gate row and its up row, so offsets grow by the same for all.
+    // Rows from a gate row to its up row. Separated, whole tiles of both layouts lie between them;
+    // interleaved, a tile of weights, and half of one of scales. So offsets grow by the same for all.
+    static constexpr u32 kTile = PreshuffledWeights::kTileRows;
+    static constexpr u32 kToUp = kInterleaved ? kTile : kIntermediate;
     static_assert(kIntermediate % PreshuffledScales::kTileRows == 0);
-    static constexpr u32 kUpWeights = kIntermediate * kW13RowBytes;
-    static constexpr u32 kUpScales = kIntermediate * kW13Groups;
+    static constexpr u32 kUpWeights = kToUp * kW13RowBytes;
+    static constexpr u32 kUpScales = kInterleaved
+                                         ? static_cast<u32>(PreshuffledScales::row_offset(kTile, kW13Groups))
+                                         : kToUp * kW13Groups;
 };
 
 // Where a wave finds its operands. Offsets of lanes without any are Buffer::kNowhere.

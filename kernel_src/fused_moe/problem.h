@@ -29,6 +29,7 @@ constexpr u32 round_up(u32 value, u32 unit) {
 }
 
 static_assert(kFp8 == 0 || kFp8 == 1);
+static_assert(kInterleaved == 0 || (kInterleaved == 1 && !kFp8), "fp8 weights are not interleaved");
 static_assert(kHidden % kWeightBlock == 0, "hidden consists of whole blocks");
 static_assert(kIntermediate % (kFp8 ? 128 : 64) == 0,
               "intermediate consists of whole blocks, or halves in mxfp4");

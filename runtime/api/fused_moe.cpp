@@ -10,6 +10,7 @@ using kiln::operators::Problem;
 
 constexpr const char* kWeights[] = {nullptr,    "mxfp4", "fp8", "fp8_per_tensor", "fp8_per_row", "mxfp8",
                                     "fp8_fnuz", "bf16",  "int4"};
+constexpr const char* kGateUp[] = {nullptr, "separated", "interleaved"};
 constexpr const char* kActivations[] = {nullptr, "silu", "gelu", "swiglu_clamped"};
 
 Result<Problem> to_problem(const kiln_fused_moe* given) {
@@ -36,6 +37,7 @@ Result<Problem> to_problem(const kiln_fused_moe* given) {
         .flag("no_combine", read->no_combine)
         .flag("num_local_tokens", read->num_local_tokens)
         .number("x_inner_stride", read->x_inner_stride == 0 ? 1 : read->x_inner_stride)
+        .word("gate_up", kGateUp, read->gate_up)
         .take(fused_moe());
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMostExperts = 1024;
 constexpr std::int64_t kMostSlots = 16;
 
-const std::array<Field, 18> kFields{{
+const std::array<Field, 19> kFields{{
     {"hidden", "columns of x and of the result, a multiple of 128", std::nullopt},
     {"intermediate", "columns between the two stages, a multiple of 64, with fp8 weights of 128",
      std::nullopt},
@@ -32,6 +32,10 @@ const std::array<Field, 18> kFields{{
     {"x_quantised", "1 when the activations are quantised already", 0},
     {"x_inner_stride", "elements between neighbours in a row of x", 1},
     {"w_layout", "order of the weights in memory", std::nullopt, {"preshuffled", "row_major"}},
+    {"gate_up",
+     "gate and up rows of w13: gate rows first, or tiles of 16 in turn (mxfp4 only)",
+     std::nullopt,
+     {"separated", "interleaved"}},
     {"w_scale_layout_other", "1 when the weight scales lie in another order than the format's", 0},
     {"w_scale_strided", "1 when the weight scales are not contiguous", 0},
     {"out_type", "type of the result", std::nullopt, type_words("bf16")},
@@ -104,7 +108,14 @@ class FusedMoe final : public Operator {
                 static_cast<kiln_decline>(decline), Stage::configure,
                 fmt::format("{} {}: {}", name(), format_problem(*this, problem), decline_text(decline)));
         }
-        const auto [hidden, intermediate, experts, slots, fp8] = std::get<FusedMoeProblem>(typed(problem));
+        const auto [hidden, intermediate, experts, slots, fp8, interleaved] =
+            std::get<FusedMoeProblem>(typed(problem));
+        if (fp8 && interleaved) {
+            return declined(
+                KILN_DECLINE_W_LAYOUT, Stage::configure,
+                fmt::format("fused_moe: expected gate_up=separated, which is how fp8 weights lie, found {}",
+                            format_problem(*this, problem)));
+        }
         const std::int64_t step = fp8 ? 128 : 64;
         if (hidden < 128 || hidden % 128 != 0 || intermediate < step || intermediate % step != 0 ||
             experts < 1 || experts > kMostExperts || slots < 1 || slots > kMostSlots) {
@@ -118,9 +129,12 @@ class FusedMoe final : public Operator {
     }
 
     TypedProblem typed(const Problem& problem) const override {
-        return FusedMoeProblem{number(problem, "hidden"), number(problem, "intermediate"),
+        const auto is = [&problem](std::string_view field, const char* word) {
+            return problem.find(field)->second == tables::FieldValue(std::string(word));
+        };
+        return FusedMoeProblem{number(problem, "hidden"),  number(problem, "intermediate"),
                                number(problem, "experts"), number(problem, "slots"),
-                               problem.find("weights")->second == tables::FieldValue(std::string("fp8"))};
+                               is("weights", "fp8"),       is("gate_up", "interleaved")};
     }
 
     Result<std::vector<Bucket>> derive(const Problem& problem, const tables::Target& target) const override {

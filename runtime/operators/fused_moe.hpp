@@ -20,7 +20,8 @@ struct FusedMoeProblem {
     std::int64_t intermediate = 0;
     std::int64_t experts = 0;
     std::int64_t slots = 0;
-    bool fp8 = false;  // else mxfp4
+    bool fp8 = false;          // else mxfp4
+    bool interleaved = false;  // gate and up rows of w13 alternate in tiles of 16
 };
 
 // The kernels' explicit arguments, naturally aligned: what the code object's metadata must say too.

@@ -41,7 +41,7 @@ struct Matrix {
     std::vector<std::uint8_t> codes, scales;
 };
 
-Matrix make_mxfp4(std::int64_t rows, std::int64_t k, Random& random) {
+Matrix make_mxfp4(std::int64_t rows, std::int64_t k, formats::RowOrder order, Random& random) {
     Matrix matrix;
     std::vector<std::uint8_t> codes(as_size(rows * k / 2));
     fill_bytes(codes, random);
@@ -53,16 +53,16 @@ Matrix make_mxfp4(std::int64_t rows, std::int64_t k, Random& random) {
             static_cast<std::uint8_t>(random() % 1024 == 0 ? 0 : middle - 2 + static_cast<int>(random() % 4));
     }
     matrix.codes.resize(codes.size());
-    formats::shuffle_weights(codes, as_size(rows), as_size(k / 2), formats::RowOrder::plain(), matrix.codes);
+    formats::shuffle_weights(codes, as_size(rows), as_size(k / 2), order, matrix.codes);
     // Without the rows that pad the whole array.
     std::vector<std::uint8_t> padded(formats::l3_bytes(as_size(rows), as_size(k / kGroup)));
-    formats::shuffle_scales(scales, as_size(rows), as_size(k / kGroup), formats::RowOrder::plain(), padded);
+    formats::shuffle_scales(scales, as_size(rows), as_size(k / kGroup), order, padded);
     padded.resize(as_size(rows) * formats::l3_padded_columns(as_size(k / kGroup)));
     matrix.scales = std::move(padded);
     return matrix;
 }
 
-Matrix make_fp8(std::int64_t rows, std::int64_t k, Random& random) {
+Matrix make_fp8(std::int64_t rows, std::int64_t k, formats::RowOrder order, Random& random) {
     Matrix matrix;
     std::vector<std::uint8_t> codes(as_size(rows * k));
     fill_bytes(codes, random);
@@ -70,7 +70,7 @@ Matrix make_fp8(std::int64_t rows, std::int64_t k, Random& random) {
         code = (code & 0x7f) == 0x7f ? static_cast<std::uint8_t>(code - 1) : code;
     }
     matrix.codes.resize(codes.size());
-    formats::shuffle_weights(codes, as_size(rows), as_size(k), formats::RowOrder::plain(), matrix.codes);
+    formats::shuffle_weights(codes, as_size(rows), as_size(k), order, matrix.codes);
     std::vector<float> scales(as_size(rows / kBlock * (k / kBlock)));
     // e4m3 codes taken evenly have a root mean square of about 2^6.6.
     const float middle = -7.0f - 0.5f * std::log2(static_cast<float>(k));
@@ -88,8 +88,8 @@ ExpertWeights make_expert(const FusedMoeProblem& problem, std::int32_t expert, s
                         static_cast<std::uint32_t>(expert)};
     Random random(mixed);
     const auto make = problem.fp8 ? make_fp8 : make_mxfp4;
-    Matrix w13 = make(2 * problem.intermediate, problem.hidden, random);
-    Matrix w2 = make(problem.hidden, problem.intermediate, random);
+    Matrix w13 = make(2 * problem.intermediate, problem.hidden, w13_order(problem), random);
+    Matrix w2 = make(problem.hidden, problem.intermediate, formats::RowOrder::plain(), random);
     return {std::move(w13.codes), std::move(w13.scales), std::move(w2.codes), std::move(w2.scales)};
 }
 
@@ -138,8 +138,14 @@ void route(TokenKind kind, std::int64_t experts, std::vector<std::int32_t> from,
 
 }  // namespace
 
+formats::RowOrder w13_order(const FusedMoeProblem& problem) {
+    return problem.interleaved ? formats::RowOrder::gate_up(as_size(problem.intermediate))
+                               : formats::RowOrder::plain();
+}
+
 FusedMoeBytes fused_moe_bytes(const FusedMoeProblem& problem) {
-    const auto [hidden, intermediate, experts, slots, fp8] = problem;
+    const auto hidden = problem.hidden, intermediate = problem.intermediate, experts = problem.experts;
+    const bool fp8 = problem.fp8;
     const auto codes = [fp8](std::int64_t rows, std::int64_t k) {
         return as_size(fp8 ? rows * k : rows * k / 2);
     };

@@ -1,98 +1,20 @@
 #include "runtime/operators/fused_moe_reference.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
-#include <functional>
 #include <limits>
-#include <thread>
 
-#include "base/cores.hpp"
 #include "runtime/formats/bf16.hpp"
-#include "runtime/formats/e2m1.hpp"
-#include "runtime/formats/e4m3.hpp"
-#include "runtime/formats/e8m0.hpp"
-#include "runtime/formats/scale_layout.hpp"
-#include "runtime/formats/weight_layout.hpp"
 #include "runtime/operators/dot.hpp"
+#include "runtime/operators/fused_moe_decoder.hpp"
 
 namespace kiln::operators {
 
 namespace {
 
-constexpr std::size_t kBlock = 128;  // k and rows that share an fp8 scale
-constexpr std::size_t kGroup = 32;   // k that share an mxfp4 scale
-
 std::size_t as_size(std::int64_t value) {
     return static_cast<std::size_t>(value);
 }
-
-// Runs work(i) for i below count, on all cores of the process.
-void share_out(std::size_t count, const std::function<void(std::size_t)>& work) {
-    const std::size_t shares = cores_of_this_process();
-    const auto run = [&](std::size_t share) {
-        for (std::size_t i = share; i < count; i += shares) {
-            work(i);
-        }
-    };
-    std::vector<std::thread> threads;
-    for (std::size_t share = 1; share < shares; ++share) {
-        threads.emplace_back(run, share);
-    }
-    run(0);
-    for (std::thread& thread : threads) {
-        thread.join();
-    }
-}
-
-// A row of preshuffled weights [rows, k], dequantised.
-class Decoder {
-  public:
-    Decoder(bool fp8, std::span<const std::uint8_t> codes, std::span<const std::uint8_t> scales,
-            std::size_t k)
-        : fp8_(fp8), codes_(codes), scales_(scales), k_(k) {}
-
-    void operator()(std::size_t row, std::span<double> out) const {
-        fp8_ ? decode_fp8(row, out) : decode_mxfp4(row, out);
-    }
-
-  private:
-    void decode_fp8(std::size_t row, std::span<double> out) const {
-        static const auto values = [] {
-            std::array<double, 256> table{};
-            for (std::size_t code = 0; code < table.size(); ++code) {
-                table[code] = formats::e4m3_to_float(static_cast<std::uint8_t>(code));
-            }
-            return table;
-        }();
-        for (std::size_t k = 0; k < k_; ++k) {
-            float scale = 0;
-            std::memcpy(&scale, &scales_[(row / kBlock * (k_ / kBlock) + k / kBlock) * sizeof(scale)],
-                        sizeof(scale));
-            out[k] = values[codes_[formats::l1_offset(row, k, k_)]] * static_cast<double>(scale);
-        }
-    }
-    void decode_mxfp4(std::size_t row, std::span<double> out) const {
-        for (std::size_t group = 0; group < k_ / kGroup; ++group) {
-            const double scale = formats::e8m0_to_float(scales_[formats::l3_offset(row, group, k_ / kGroup)]);
-            std::array<double, 16> values{};
-            for (std::size_t code = 0; code < values.size(); ++code) {
-                values[code] = scale * formats::e2m1_to_float(static_cast<std::uint8_t>(code));
-            }
-            // The 16 bytes of a group are adjacent.
-            const auto packed =
-                codes_.subspan(formats::l1_offset(row, group * kGroup / 2, k_ / 2), kGroup / 2);
-            for (std::size_t k = 0; k < kGroup; ++k) {
-                out[group * kGroup + k] = values[formats::e2m1_at(packed, k)];
-            }
-        }
-    }
-
-    bool fp8_;
-    std::span<const std::uint8_t> codes_, scales_;
-    std::size_t k_;
-};
 
 double round_to_bf16(double value) {
     return formats::bf16_to_float(formats::double_to_bf16(value));
@@ -109,30 +31,13 @@ std::vector<double> activations(const FusedMoeArrays& arrays) {
     return x;
 }
 
-// One expert, and the pairs (token * slots + slot) that chose it.
-struct Chosen {
-    const ExpertWeights* weights;
-    std::vector<std::size_t> pairs;
-};
-
 class Evaluation {
   public:
     explicit Evaluation(const FusedMoeArrays& arrays)
         : arrays_(arrays),
           x_(activations(arrays)),
-          dots_(arrays.ids.size() * as_size(arrays.problem.hidden)) {
-        std::map<std::int32_t, Chosen> chosen;
-        for (std::size_t pair = 0; pair < arrays.ids.size(); ++pair) {
-            if (const auto found = arrays.experts.find(arrays.ids[pair]); found != arrays.experts.end()) {
-                Chosen& expert = chosen[arrays.ids[pair]];
-                expert.weights = &found->second;
-                expert.pairs.push_back(pair);
-            }
-        }
-        for (auto& [id, expert] : chosen) {
-            chosen_.push_back(std::move(expert));
-        }
-    }
+          dots_(arrays.ids.size() * as_size(arrays.problem.hidden)),
+          chosen_(chosen_experts(arrays)) {}
 
     std::vector<std::uint16_t> run() {
         share_out(chosen_.size(), [this](std::size_t i) { evaluate(chosen_[i]); });
@@ -141,16 +46,15 @@ class Evaluation {
 
   private:
     // The products of the second stage, unweighted, into dots_.
-    void evaluate(const Chosen& expert) {
+    void evaluate(const ChosenExpert& expert) {
         const auto hidden = as_size(arrays_.problem.hidden);
         const auto intermediate = as_size(arrays_.problem.intermediate);
-        const bool fp8 = arrays_.problem.fp8;
-        const Decoder w13(fp8, expert.weights->w13, expert.weights->w13_scale, hidden);
-        const Decoder w2(fp8, expert.weights->w2, expert.weights->w2_scale, intermediate);
+        const WeightDecoder w13 = WeightDecoder::w13(arrays_.problem, *expert.weights);
+        const WeightDecoder w2 = WeightDecoder::w2(arrays_.problem, *expert.weights);
         std::vector<double> h(expert.pairs.size() * intermediate), gate(hidden), up(hidden);
         for (std::size_t column = 0; column < intermediate; ++column) {
-            w13(column, gate);
-            w13(intermediate + column, up);
+            w13(column, std::span(gate));
+            w13(intermediate + column, std::span(up));
             for (std::size_t i = 0; i < expert.pairs.size(); ++i) {
                 const std::size_t token = expert.pairs[i] / as_size(arrays_.problem.slots);
                 const std::span<const double> row(&x_[token * hidden], hidden);
@@ -160,7 +64,7 @@ class Evaluation {
         }
         std::vector<double> down(intermediate);
         for (std::size_t n = 0; n < hidden; ++n) {
-            w2(n, down);
+            w2(n, std::span(down));
             for (std::size_t i = 0; i < expert.pairs.size(); ++i) {
                 dots_[expert.pairs[i] * hidden + n] =
                     dot(down, std::span<const double>(&h[i * intermediate], intermediate));
@@ -172,7 +76,7 @@ class Evaluation {
         const auto hidden = as_size(arrays_.problem.hidden);
         const auto slots = as_size(arrays_.problem.slots);
         std::vector<double> sums(as_size(arrays_.m) * hidden);
-        for (const Chosen& expert : chosen_) {
+        for (const ChosenExpert& expert : chosen_) {
             for (const std::size_t pair : expert.pairs) {
                 const double weight = arrays_.weights[pair];
                 for (std::size_t n = 0; n < hidden; ++n) {
@@ -188,7 +92,7 @@ class Evaluation {
     const FusedMoeArrays& arrays_;
     const std::vector<double> x_;  // [m, hidden]
     std::vector<double> dots_;     // [pair, hidden]
-    std::vector<Chosen> chosen_;
+    const std::vector<ChosenExpert> chosen_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/formats/row_order.hpp"
 #include "runtime/operators/fused_moe.hpp"
 
 namespace kiln::operators {
@@ -15,6 +16,7 @@ namespace kiln::operators {
 // One expert's part of each array of weights, as the kernels take it. It is contiguous there: 2 *
 // intermediate and hidden are multiples of 32, so a preshuffled scale shares no block of rows with another
 // expert's.
+// In the order that the problem's gate_up asks for: w13_order().
 struct ExpertWeights {
     std::vector<std::uint8_t> w13, w13_scale;  // L1 [2I, KB]; L3 of [2I, H/32], or float32 [2I/128, H/128]
     std::vector<std::uint8_t> w2, w2_scale;    // L1 [H, KB]; L3 of [H, I/32], or float32 [H/128, I/128]
@@ -38,6 +40,8 @@ struct FusedMoeBytes {
     std::size_t expert_w13, expert_w13_scale, expert_w2, expert_w2_scale;  // of each
 };
 [[nodiscard]] FusedMoeBytes fused_moe_bytes(const FusedMoeProblem& problem);
+// How the rows of w13 and of its scales lie.
+[[nodiscard]] formats::RowOrder w13_order(const FusedMoeProblem& problem);
 
 // Inputs that reach into every corner: tokens that share experts and tokens that do not, the last expert in
 // the last slot of most tokens (a shared expert), one expert in several slots of a token, padding (-1), a

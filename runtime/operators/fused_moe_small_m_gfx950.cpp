@@ -125,9 +125,10 @@ class SmallM final : public Template {
     Space space(const Problem& problem, std::int64_t max_m) const override;
 
     std::string kernel_name(const Problem& problem, const Bucket& bucket) const override {
-        const auto [hidden, intermediate, experts, slots, fp8] = dimensions(problem);
-        return fmt::format("kiln_fused_moe_{}_h{}_i{}_e{}_s{}_m{}", fp8 ? "fp8" : "mxfp4", hidden,
-                           intermediate, experts, slots, bucket.max_m);
+        const auto [hidden, intermediate, experts, slots, fp8, interleaved] = dimensions(problem);
+        return fmt::format("kiln_fused_moe_{}{}_h{}_i{}_e{}_s{}_m{}", fp8 ? "fp8" : "mxfp4",
+                           interleaved ? "_interleaved" : "", hidden, intermediate, experts, slots,
+                           bucket.max_m);
     }
 
     std::vector<KernelLaunch> kernels(const Problem& problem, const Bucket& bucket) const override {
@@ -163,10 +164,11 @@ class SmallM final : public Template {
 
     std::vector<std::pair<std::string, std::int64_t>> constants(const Problem& problem,
                                                                 const Bucket& bucket) const override {
-        const auto [hidden, intermediate, experts, slots, fp8] = dimensions(problem);
+        const auto [hidden, intermediate, experts, slots, fp8, interleaved] = dimensions(problem);
         std::vector<std::pair<std::string, std::int64_t>> all{
-            {"kHidden", hidden}, {"kIntermediate", intermediate}, {"kExperts", experts},
-            {"kSlots", slots},   {"kFp8", fp8 ? 1 : 0},           {"kMaxM", bucket.max_m}};
+            {"kHidden", hidden},    {"kIntermediate", intermediate}, {"kExperts", experts},
+            {"kSlots", slots},      {"kFp8", fp8 ? 1 : 0},           {"kInterleaved", interleaved ? 1 : 0},
+            {"kMaxM", bucket.max_m}};
         for (const ConstantName& name : kNames) {
             all.emplace_back(name.header, constant(bucket, name.row));
         }

@@ -108,7 +108,16 @@ TEST_CASE("fused_moe: shipped rows are served, and every guard declines with its
     CHECK(declines([](FusedMoe& f) { f.no_combine = true; }) == KILN_DECLINE_NOT_COMBINED);
     CHECK(declines([](FusedMoe& f) { f.num_local_tokens = true; }) == KILN_DECLINE_LOCAL_TOKENS);
     CHECK(declines([](FusedMoe& f) { f.x_inner_stride = 2; }) == KILN_DECLINE_X_INNER_STRIDE);
+    CHECK(declines([](FusedMoe& f) { f.gate_up = kiln::GateUp::separated; }) == 0);
+    CHECK(declines([](FusedMoe& f) {
+              f.weights = kiln::MoeWeights::fp8;
+              f.gate_up = kiln::GateUp::interleaved;
+          }) == KILN_DECLINE_W_LAYOUT);
     FusedMoe unknown = kServed;
+    unknown.gate_up = static_cast<kiln::GateUp>(3);
+    CHECK(kiln::Service::open().supports(KILN_NO_DEVICE, unknown).error_code() ==
+          KILN_ERROR_INVALID_ARGUMENT);
+    unknown = kServed;
     unknown.activation = static_cast<kiln::Activation>(9);
     CHECK(kiln::Service::open().supports(KILN_NO_DEVICE, unknown).error_code() ==
           KILN_ERROR_INVALID_ARGUMENT);

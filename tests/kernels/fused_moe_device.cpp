@@ -26,11 +26,13 @@ const operators::Operator& op() {
 }
 
 operators::Problem complete(const operators::FusedMoeProblem& problem) {
-    return value_of(operators::complete(op(), {{"hidden", problem.hidden},
-                                               {"intermediate", problem.intermediate},
-                                               {"experts", problem.experts},
-                                               {"slots", problem.slots},
-                                               {"weights", std::string(problem.fp8 ? "fp8" : "mxfp4")}}));
+    return value_of(operators::complete(
+        op(), {{"hidden", problem.hidden},
+               {"intermediate", problem.intermediate},
+               {"experts", problem.experts},
+               {"slots", problem.slots},
+               {"weights", std::string(problem.fp8 ? "fp8" : "mxfp4")},
+               {"gate_up", std::string(problem.interleaved ? "interleaved" : "separated")}}));
 }
 
 // Device memory that goes at the end of a run.
@@ -116,7 +118,8 @@ LoadedMoe::~LoadedMoe() {
 
 LoadedMoe::Run LoadedMoe::run(const Built& built, const operators::FusedMoeArrays& arrays, std::int64_t m,
                               std::uint8_t scratch) const {
-    const auto [hidden, intermediate, experts, slots, fp8] = arrays.problem;
+    const auto hidden = arrays.problem.hidden, intermediate = arrays.problem.intermediate,
+               slots = arrays.problem.slots;
     const auto first = [](const auto& array, std::int64_t count) {
         return std::span(array).first(static_cast<std::size_t>(count));
     };

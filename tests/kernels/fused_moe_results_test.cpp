@@ -109,6 +109,18 @@ TEST_CASE("results: fused_moe at one token: columns across experts, halves of a 
     });
 }
 
+TEST_CASE("results: fused_moe with gate and up rows of w13 in turn") {
+    const auto interleaved = [](std::int64_t hidden, std::int64_t intermediate, std::int64_t experts) {
+        return FusedMoeProblem{hidden, intermediate, experts, 6, false, true};
+    };
+    check_layouts({
+        {interleaved(512, 256, 16), 20, constants(16, 4, 1, 4), {1, 17, 20}},
+        {interleaved(384, 192, 33), 8, constants(8, 1, 2, 4), {8}},
+        {interleaved(256, 64, 16), 1, constants(7, 1, 1, 4), {1}},
+        {interleaved(256, 128, 16), 1, constants(8, 2, 4, 6), {1}},
+    });
+}
+
 TEST_CASE("results: fused_moe where intermediate is no multiple of 128, and where there are many blocks") {
     check_layouts({
         {{128, 64, 16, 8, false}, 8, constants(16, 1, 1, 8), {1, 8}},

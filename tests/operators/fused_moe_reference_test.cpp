@@ -71,7 +71,7 @@ double weight(bool is_fp8, const std::vector<std::uint8_t>& codes, const std::ve
 
 // The definition word for word, one output at a time.
 std::vector<std::uint16_t> by_definition(const FusedMoeArrays& arrays) {
-    const auto [hidden, intermediate, experts, slots, is_fp8] = arrays.problem;
+    const auto [hidden, intermediate, experts, slots, is_fp8, interleaved] = arrays.problem;
     const Whole all = whole(arrays);
     std::vector<std::uint16_t> out;
     for (std::int64_t m = 0; m < arrays.m; ++m) {

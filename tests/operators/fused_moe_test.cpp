@@ -87,6 +87,17 @@ TEST_CASE("each guard of fused_moe declines with its own reason, and names the p
         CHECK(reason(other) == KILN_DECLINE_W_TYPE);
     }
     CHECK(fused_moe().judge(qwen(256, "mxfp4")));
+    // fp8 weights have one order.
+    const std::vector<std::string> interleaved{"hidden=4096", "intermediate=256", "experts=513", "slots=11",
+                                               "gate_up=interleaved"};
+    CHECK(fused_moe().judge(problem(interleaved)));
+    std::vector<std::string> of_fp8 = interleaved;
+    of_fp8.emplace_back("weights=fp8");
+    const auto judged = fused_moe().judge(problem(of_fp8));
+    REQUIRE(!judged);
+    CHECK(judged.error().decline == KILN_DECLINE_W_LAYOUT);
+    CHECK(fused_moe_small_m_gfx950().kernel_name(problem(interleaved), kBucket) ==
+          "kiln_fused_moe_mxfp4_interleaved_h4096_i256_e513_s11_m16");
     CHECK(fused_moe().judge(qwen(128, "fp8")));
 }
 
@@ -205,8 +216,9 @@ TEST_CASE("fused_moe/small_m: two kernels, and how their grids follow the tokens
     // One token: all slots' columns are one row.
     CHECK(source.kernels(asked, with(1, "columns", 11))[0].grid_x(1) == 256);
     const std::vector<std::pair<std::string, std::int64_t>> expected{
-        {"kHidden", 4096}, {"kIntermediate", 256}, {"kExperts", 513},   {"kSlots", 11},   {"kFp8", 0},
-        {"kMaxM", 16},     {"kColumns", 16},       {"kGateUpWaves", 4}, {"kRowTiles", 1}, {"kDownWaves", 16}};
+        {"kHidden", 4096},   {"kIntermediate", 256}, {"kExperts", 513}, {"kSlots", 11},
+        {"kFp8", 0},         {"kInterleaved", 0},    {"kMaxM", 16},     {"kColumns", 16},
+        {"kGateUpWaves", 4}, {"kRowTiles", 1},       {"kDownWaves", 16}};
     CHECK(source.constants(asked, kBucket) == expected);
 }
 

@@ -15,7 +15,9 @@
  * such a slot is not looked at. A token without a slot that counts is zero.
  *
  *   x          bf16    [M, H], rows ldx elements apart, elements of a row adjacent; aligned to 16 bytes
- *   w13        [E, 2*I, H], gate rows first, then up, preshuffled (16, 16); aligned to 16 bytes
+ *   w13        [E, 2*I, H], gate rows first, then up, preshuffled (16, 16); aligned to 16 bytes. With
+ *              KILN_GATE_UP_INTERLEAVED (mxfp4 only) tiles of 16 gate rows and of 16 up rows alternate, in
+ *              w13_scale too: what the shufflers make with KILN_ROWS_GATE_UP_INTERLEAVED
  *   w2         [E, H, I], preshuffled (16, 16); aligned to 16 bytes
  *   w13_scale, w2_scale   aligned to 4 bytes
  *   ids        int32   [M, S], contiguous
@@ -64,6 +66,13 @@ typedef enum kiln_activation {
     KILN_ACTIVATION_SWIGLU_CLAMPED = 3 /* clamped, g / (1 + exp(-1.702 g)) * (u + 1) */
 } kiln_activation;
 
+/* How the gate and up rows of w13 and of its scales lie. The values never change. */
+typedef enum kiln_gate_up {
+    KILN_GATE_UP_DEFAULT = 0,    /* separated */
+    KILN_GATE_UP_SEPARATED = 1,  /* of each expert, gate rows first, then up rows */
+    KILN_GATE_UP_INTERLEAVED = 2 /* of each expert, tiles of 16 gate rows and of 16 up rows in turn */
+} kiln_gate_up;
+
 /* All that is known when a model is loaded. Zero in every member but the dimensions and `weights` is what
  * kiln serves. */
 typedef struct kiln_fused_moe {
@@ -87,9 +96,10 @@ typedef struct kiln_fused_moe {
     int32_t num_local_tokens;     /* 1: the number of tokens stands in device memory; declined */
     int32_t reserved;             /* zero */
     int64_t x_inner_stride;       /* elements between neighbours in a row; 0 and 1: adjacent, as is served */
+    int32_t gate_up;              /* kiln_gate_up; interleaved is served with mxfp4 */
 } kiln_fused_moe;
 #define KILN_FUSED_MOE_INIT \
-    { sizeof(kiln_fused_moe), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(kiln_fused_moe), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* As kiln_linear_supports and kiln_linear_prepare. */
 KILN_API KILN_NODISCARD kiln_status kiln_fused_moe_supports(kiln_service* service, int32_t device,

@@ -28,6 +28,12 @@ enum class Activation : std::int32_t {
     swiglu_clamped = KILN_ACTIVATION_SWIGLU_CLAMPED,
 };
 
+enum class GateUp : std::int32_t {
+    operator_default = KILN_GATE_UP_DEFAULT,
+    separated = KILN_GATE_UP_SEPARATED,
+    interleaved = KILN_GATE_UP_INTERLEAVED,
+};
+
 // The experts of a mixture-of-experts layer for few tokens; the mathematics and the layouts stand in
 // fused_moe.h.
 struct FusedMoe {
@@ -64,6 +70,7 @@ struct FusedMoe {
     bool no_combine = false;
     bool num_local_tokens = false;
     std::int64_t x_inner_stride = 1;
+    GateUp gate_up = GateUp::operator_default;
 
     // The same in C, and the C functions behind supports(), prepare() and launch().
     [[nodiscard]] kiln_fused_moe c_problem() const {
@@ -86,6 +93,7 @@ struct FusedMoe {
         c.no_combine = no_combine ? 1 : 0;
         c.num_local_tokens = num_local_tokens ? 1 : 0;
         c.x_inner_stride = x_inner_stride;
+        c.gate_up = static_cast<std::int32_t>(gate_up);
         return c;
     }
     static kiln_status c_supports(kiln_service* service, std::int32_t device, const FusedMoe& problem,
