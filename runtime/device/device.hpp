@@ -15,16 +15,13 @@
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
+#include "runtime/device/dim3.hpp"
 
 namespace kiln::device {
 
 using Stream = void*;    // hipStream_t, CUstream; null is the default stream
 using Event = void*;     // hipEvent_t, CUevent
 using Function = void*;  // hipFunction_t, CUfunction
-
-struct Dim3 {
-    std::uint32_t x = 1, y = 1, z = 1;
-};
 
 struct DeviceInfo {
     std::string name;    // "AMD Instinct MI355X", "NVIDIA H200", "kiln gfx950 simulator"
@@ -37,18 +34,34 @@ struct DeviceInfo {
 
 // What a launch costs on a simulated device, exact. Zero on a real one.
 struct ExecutionCounts {
-    std::uint64_t instructions = 0;  // wave-instructions of all classes
-    std::uint64_t valu = 0;          // vector ALU, conversions included, matrix excluded
+    std::uint64_t instructions = 0;    // wave-instructions of all classes
+    std::uint64_t valu = 0;            // vector ALU, conversions included, matrix excluded
+    std::uint64_t transcendental = 0;  // of those: exp, log, rcp, rsq, sqrt, sin and cos
     std::uint64_t mfma = 0;
-    std::uint64_t salu = 0;  // scalar ALU, branches, waits, messages
-    std::uint64_t smem = 0;  // scalar loads
-    std::uint64_t vmem = 0;  // global, buffer, flat and scratch
+    std::uint64_t mfma_cycles = 0;  // that those keep a SIMD's matrix unit busy
+    std::uint64_t salu = 0;         // scalar ALU, branches, waits, messages
+    std::uint64_t branches = 0;     // of those
+    std::uint64_t waits = 0;        // of those: waits, barriers, priorities, the end; no unit executes them
+    std::uint64_t smem = 0;         // scalar loads
+    std::uint64_t vmem = 0;         // global, buffer, flat and scratch
     std::uint64_t lds = 0;
     std::uint64_t global_bytes_read = 0;  // asked for by active lanes
     std::uint64_t global_bytes_written = 0;
+    // Lines of 128 bytes. The first: that one instruction's lanes touch, summed over instructions. Then those
+    // that a launch touches, each counted once, scalar loads included and arguments not; and once for each of
+    // the eight dies that reads it, each of which has an L2.
+    std::uint64_t global_line_requests = 0;
+    std::uint64_t global_lines_read = 0;
+    std::uint64_t global_lines_written = 0;
+    std::uint64_t die_lines_read = 0;
     std::uint64_t scalar_bytes_read = 0;
     std::uint64_t lds_bytes_read = 0;
     std::uint64_t lds_bytes_written = 0;
+    // Reads, writes, both of an instruction that does two; loads straight to LDS. The cycles that they take
+    // of a compute unit's LDS, and how many of those only because lanes met in a bank.
+    std::uint64_t lds_accesses = 0;
+    std::uint64_t lds_cycles = 0;
+    std::uint64_t lds_conflict_cycles = 0;
     std::uint64_t work_groups = 0;
     std::uint64_t waves = 0;
 };

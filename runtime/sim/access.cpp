@@ -2,19 +2,22 @@
 
 #include "runtime/sim/fault.hpp"
 #include "runtime/sim/late_memory.hpp"
+#include "runtime/sim/lds_banks.hpp"
+#include "runtime/sim/lines.hpp"
+#include "runtime/sim/memory.hpp"
 #include "runtime/sim/races.hpp"
 
 namespace kiln::sim {
 
-const Memory::Range* find_range(Wave& w, std::uint64_t address, std::uint64_t bytes) {
+const Range* find_range(Wave& w, std::uint64_t address, std::uint64_t bytes) {
     if (w.group->memory == nullptr) {
         return nullptr;
     }
-    const Memory::Range range = w.group->memory->find(address);
+    const Range range = w.group->memory->find(address);
     if (!range.contains(address, bytes)) {
         return nullptr;
     }
-    Memory::Range& kept = w.ranges[w.next_range];
+    Range& kept = w.ranges[w.next_range];
     kept = range;
     w.next_range = w.next_range + 1 == Wave::kCachedRanges ? Wave::kFixedRanges : w.next_range + 1;
     return &kept;
@@ -32,7 +35,7 @@ void fault_address(const Wave& w, int lane, std::uint64_t bytes, std::uint64_t a
 namespace {
 
 // The range in which all lanes lie; null when there are several.
-const Memory::Range* check_addresses(Wave& w, const Addresses& a, unsigned bytes, unsigned align) {
+const Range* check_addresses(Wave& w, const Addresses& a, unsigned bytes, unsigned align) {
     std::uint64_t low = ~std::uint64_t{0}, high = 0, bits = 0;
     for_lanes(a.lanes, [&](unsigned lane) {
         const std::uint64_t address = a.address[lane];
@@ -42,7 +45,7 @@ const Memory::Range* check_addresses(Wave& w, const Addresses& a, unsigned bytes
     });
     if ((bits & (align - 1)) == 0 && high - low < (std::uint64_t{1} << 47)) {
         // Almost always all lanes are in one range.
-        if (const Memory::Range* range = range_of(w, low, high - low + bytes)) [[likely]] {
+        if (const Range* range = range_of(w, low, high - low + bytes)) [[likely]] {
             return range;
         }
     }
@@ -63,7 +66,7 @@ const Memory::Range* check_addresses(Wave& w, const Addresses& a, unsigned bytes
 // the range has none.
 template <class Visit>
 void for_maps(Wave& w, const Addresses& a, unsigned bytes, Visit&& visit) {
-    Memory::Range range;
+    Range range;
     for_lanes(a.lanes, [&](unsigned lane) {
         const std::uint64_t address = a.address[lane];
         if (!range.contains(address, bytes)) {
@@ -99,8 +102,9 @@ bool begin_access(Wave& w, const Instruction& i, const Addresses& a, unsigned by
     if (a.lanes == 0) {
         return false;
     }
-    const Memory::Range* const range = check_addresses(w, a, bytes, align);
+    const Range* const range = check_addresses(w, a, bytes, align);
     const bool mapped = range == nullptr || range->written != nullptr;
+    count_lines(w, a, bytes, kind);
     if (mapped && kind == AccessKind::store) {
         note_writes(w, a, bytes);
     }
@@ -283,9 +287,10 @@ void load_lanes_to_lds(Wave& w, const Instruction& i, const Addresses& from, std
         std::memcpy(w.group->lds + to, value, stride);
         std::memset(w.group->lds_written + to, 0xff, stride);
     });
+    std::uint32_t address[kLanes] = {};
+    for_lanes(active, [&](unsigned lane) { address[lane] = static_cast<std::uint32_t>(target(lane)); });
+    count_lds(w, active, address, stride, AccessKind::store);
     if (w.group->races != nullptr) [[unlikely]] {
-        std::uint32_t address[kLanes];
-        for_lanes(active, [&](unsigned lane) { address[lane] = static_cast<std::uint32_t>(target(lane)); });
         w.group->races->launch->lds(w, i, active, address, stride, AccessKind::store);
     }
     if (mapped) {

@@ -12,9 +12,9 @@ namespace kiln::sim {
 
 // The live range in which `bytes` at `address` lie; null when there is none. Remembers ranges, so that most
 // calls take no lock; the next call may overwrite what it points to.
-const Memory::Range* find_range(Wave& wave, std::uint64_t address, std::uint64_t bytes);
-inline const Memory::Range* range_of(Wave& w, std::uint64_t address, std::uint64_t bytes) {
-    for (const Memory::Range& range : w.ranges) {
+const Range* find_range(Wave& wave, std::uint64_t address, std::uint64_t bytes);
+inline const Range* range_of(Wave& w, std::uint64_t address, std::uint64_t bytes) {
+    for (const Range& range : w.ranges) {
         if (range.contains(address, bytes)) [[likely]] {
             return &range;
         }

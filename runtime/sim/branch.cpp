@@ -120,29 +120,30 @@ void setreg(Wave& w, const Instruction& i) {
     }
 }
 
-constexpr Opcode op(std::string_view name, std::string_view form, Handler handler) {
-    return {name, form, handler, Category::salu, 0, nullptr, 0, 0};
+constexpr Opcode op(std::string_view name, std::string_view form, Handler handler,
+                    Category category = Category::salu) {
+    return {name, form, handler, category, 0, nullptr, 0, 0};
 }
 
 constexpr Opcode kOpcodes[] = {
-    op("s_branch", "!branch", jump),
-    op("s_cbranch_scc0", "!branch", branch_scc<false>),
-    op("s_cbranch_scc1", "!branch", branch_scc<true>),
-    op("s_cbranch_vccz", "!branch", branch_vcc<true>),
-    op("s_cbranch_vccnz", "!branch", branch_vcc<false>),
-    op("s_cbranch_execz", "!branch", branch_exec<true>),
-    op("s_cbranch_execnz", "!branch", branch_exec<false>),
+    op("s_branch", "!branch", jump, Category::branch),
+    op("s_cbranch_scc0", "!branch", branch_scc<false>, Category::branch),
+    op("s_cbranch_scc1", "!branch", branch_scc<true>, Category::branch),
+    op("s_cbranch_vccz", "!branch", branch_vcc<true>, Category::branch),
+    op("s_cbranch_vccnz", "!branch", branch_vcc<false>, Category::branch),
+    op("s_cbranch_execz", "!branch", branch_exec<true>, Category::branch),
+    op("s_cbranch_execnz", "!branch", branch_exec<false>, Category::branch),
     op("s_getpc_b64", "d:", getpc),
-    op("s_setpc_b64", ":U", setpc),
-    op("s_swappc_b64", "d:U", swappc),
-    op("s_endpgm", ":", end_program),
-    op("s_barrier", ":", barrier),
-    op("s_trap", ":k", trap),
-    op("s_nop", ":k", nothing),
-    op("s_sleep", ":k", nothing),
-    op("s_setprio", ":k", nothing),
-    op("s_icache_inv", ":", nothing),
-    op("s_waitcnt", "!waits", wait_for_memory),
+    op("s_setpc_b64", ":U", setpc, Category::branch),
+    op("s_swappc_b64", "d:U", swappc, Category::branch),
+    op("s_endpgm", ":", end_program, Category::wait),
+    op("s_barrier", ":", barrier, Category::wait),
+    op("s_trap", ":k", trap, Category::wait),
+    op("s_nop", ":k", nothing, Category::wait),
+    op("s_sleep", ":k", nothing, Category::wait),
+    op("s_setprio", ":k", nothing, Category::wait),
+    op("s_icache_inv", ":", nothing, Category::wait),
+    op("s_waitcnt", "!waits", wait_for_memory, Category::wait),
     op("s_getreg_b32", "!hwreg", getreg),
     op("s_setreg_b32", "!hwreg", setreg),
     op("s_setreg_imm32_b32", "!hwreg", setreg),

@@ -85,7 +85,7 @@ std::string decode_source(Code& code, Instruction& i, char letter, std::string_v
     if (!operand || operand->kind == Operand::off) {
         return fmt::format("'{}' is no operand", text);
     }
-    const bool vector = i.category == Category::valu;
+    const bool vector = is_vector_alu(i.category);
     const bool is_register = operand->kind == Operand::vgpr || operand->kind == Operand::sgpr;
     if (is_register && operand->dwords != form.dwords) {
         return fmt::format("'{}' is not {} dwords wide", text, form.dwords);

@@ -301,6 +301,7 @@ std::string decode_matrix(Code& code, Instruction& i, InstructionText& text) {
     }
     MatrixInstruction& m = code.matrices.emplace_back();
     m.op = *op;
+    m.cycles = op->cycles();
     i.matrix = &m;
     if (auto reason = first_of(take(i, text, 0, Operand::vgpr, op->cd_registers(), i.dst),
                                take(i, text, 1, Operand::vgpr, op->a_registers(), i.src[0]),

@@ -13,9 +13,12 @@ struct MatrixInstruction;
 // Executes one instruction on one wave. Throws Fault (fault.hpp) when a rule is broken.
 using Handler = void (*)(Wave&, const Instruction&);
 
-// What an instruction is counted as; the order of device::ExecutionCounts.
-enum class Category : std::uint8_t { valu, mfma, salu, smem, vmem, lds };
-inline constexpr int kNumCategories = 6;
+// What an instruction is counted as; device::ExecutionCounts says what belongs where.
+enum class Category : std::uint8_t { valu, transcendental, mfma, salu, branch, wait, smem, vmem, lds };
+inline constexpr int kNumCategories = 9;
+constexpr bool is_vector_alu(Category category) {
+    return category == Category::valu || category == Category::transcendental;
+}
 
 // Rows of a wave's vector register file: v0..v255, a0..a255, then rows that wrappers use to hold operands.
 inline constexpr unsigned kLanes = 64;

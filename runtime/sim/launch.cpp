@@ -48,11 +48,13 @@ void clear_wave(Wave& w, unsigned limit_v, unsigned limit_a, unsigned limit_s) {
     w.limit_v = limit_v;
     w.limit_a = limit_a;
     w.limit_s = limit_s;
-    std::fill_n(w.ranges, Wave::kCachedRanges, Memory::Range{});
+    std::fill_n(w.ranges, Wave::kCachedRanges, Range{});
     w.next_range = Wave::kFixedRanges;
     w.last_poll = 0;
     std::memset(w.executed, 0, sizeof w.executed);
     w.global_read = w.global_written = w.scalar_read = w.lds_read = w.lds_written = 0;
+    w.mfma_cycles = w.lds_accesses = w.lds_cycles = w.lds_conflict_cycles = 0;
+    w.line_requests = w.lines_read = w.lines_written = w.die_lines_read = 0;
 }
 
 Result<std::unique_ptr<Launch>> Launch::prepare(const Dispatch& dispatch) {

@@ -4,6 +4,7 @@
 #include "runtime/sim/access.hpp"
 #include "runtime/sim/atomics.hpp"
 #include "runtime/sim/fault.hpp"
+#include "runtime/sim/lds_banks.hpp"
 #include "runtime/sim/races.hpp"
 #include "runtime/sim/scalar.hpp"
 #include "runtime/sim/table.hpp"
@@ -58,6 +59,7 @@ void check_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, 
 void make_addresses(Wave& w, const Instruction& i, u32 offset, unsigned bytes, AccessKind kind,
                     LdsAddresses& a) {
     check_addresses(w, i, offset, bytes, a);
+    count_lds(w, a.lanes, a.address, bytes, kind);
     if (w.group->races != nullptr) [[unlikely]] {
         w.group->races->launch->lds(w, i, a.lanes, a.address, bytes, kind);
     }

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "base/cores.hpp"
+#include "runtime/sim/counts.hpp"
 #include "runtime/sim/groups.hpp"
 #include "runtime/sim/late_memory.hpp"
 #include "runtime/sim/launch.hpp"
+#include "runtime/sim/lines.hpp"
 #include "runtime/sim/races.hpp"
 #include "runtime/sim/schedule.hpp"
 
@@ -43,23 +45,6 @@ void work(Schedule& schedule, Groups& groups, device::ExecutionCounts& counts) n
 
 }  // namespace
 
-void add(device::ExecutionCounts& total, const device::ExecutionCounts& part) {
-    total.instructions += part.instructions;
-    total.valu += part.valu;
-    total.mfma += part.mfma;
-    total.salu += part.salu;
-    total.smem += part.smem;
-    total.vmem += part.vmem;
-    total.lds += part.lds;
-    total.global_bytes_read += part.global_bytes_read;
-    total.global_bytes_written += part.global_bytes_written;
-    total.scalar_bytes_read += part.scalar_bytes_read;
-    total.lds_bytes_read += part.lds_bytes_read;
-    total.lds_bytes_written += part.lds_bytes_written;
-    total.work_groups += part.work_groups;
-    total.waves += part.waves;
-}
-
 Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memory,
                                     const MachineConfig& config, bool* bad_address) {
     auto launch = Launch::prepare(dispatch);
@@ -75,6 +60,7 @@ Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memo
     if (config.checks.races) {
         races.emplace(dispatch.grid, (*launch)->num_waves(), (*launch)->lds_bytes());
     }
+    LinesTouched lines;
     const bool alone = late || races || config.order.kind != RunOrder::any;
     const std::uint64_t wanted = alone ? 1 : config.threads != 0 ? config.threads : cores_of_this_process();
     const std::uint64_t threads = std::min(wanted, (*launch)->num_groups());
@@ -86,9 +72,9 @@ Result<device::ExecutionCounts> run(const Dispatch& dispatch, const Memory& memo
     std::vector<std::thread> helpers;
     const auto add_worker = [&]() -> Worker& {
         const std::uint64_t most = std::max<std::uint64_t>((*launch)->max_in_flight() / threads, 1);
-        return workers.emplace_back(Worker{
-            {**launch, memory, config, groups, late ? &*late : nullptr, races ? &*races : nullptr, most},
-            {}});
+        return workers.emplace_back(Worker{{**launch, memory, config, groups, lines, late ? &*late : nullptr,
+                                            races ? &*races : nullptr, most},
+                                           {}});
     };
     helpers.reserve(threads);
     try {

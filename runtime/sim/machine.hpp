@@ -64,8 +64,6 @@ struct MachineConfig {
     const std::atomic<bool>* stop = nullptr;
 };
 
-void add(device::ExecutionCounts& total, const device::ExecutionCounts& part);
-
 // Runs the whole grid and returns when it is done. As many work-groups as the machine holds (256 compute
 // units; registers, waves and LDS bound a unit) come to be in flight together where work-groups wait for each
 // other, in the order in which they start. So a wait for any of them ends; a kernel whose work-groups in

@@ -60,6 +60,7 @@ u64 undefined_lanes(const Wave& w, const Operand& o, const numeric::MatrixOp& op
 // column l % rows; its registers hold rows as isa documents have it.
 void run_matrix(Wave& w, const Instruction& i) {
     const MatrixInstruction& m = *i.matrix;
+    w.mfma_cycles += m.cycles;
     const unsigned count = m.op.cd_registers(), rows = m.op.rows;
     u64 undefined[32] = {};
     Origin origin;

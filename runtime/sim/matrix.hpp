@@ -10,6 +10,7 @@ struct MatrixInstruction {
     numeric::MatrixOp op;
     Operand scales[2];  // of A and B, where op.scaled
     unsigned scale_byte[2] = {};
+    unsigned cycles = 0;  // that it keeps the SIMD's matrix unit busy
 };
 
 // src[0] is A, src[1] B, src[2] C (vector registers or a constant).

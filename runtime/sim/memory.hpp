@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "runtime/sim/checks.hpp"
 #include "runtime/sim/pages.hpp"
+#include "runtime/sim/range.hpp"
 
 namespace kiln::sim {
 
@@ -40,16 +41,7 @@ class Memory {
     void admit(const void* pointer, std::size_t bytes);
     void withdraw(const void* pointer);
 
-    struct Range {
-        std::uintptr_t begin = 0, end = 0;
-        // 0xff for every byte that was written, else 0; null when all were. Lives as long as the range.
-        std::uint8_t* written = nullptr;
-
-        bool contains(std::uintptr_t address, std::size_t bytes) const {
-            return address >= begin && bytes <= end - begin && address - begin <= end - begin - bytes;
-        }
-        std::uint8_t* written_at(std::uintptr_t address) const { return written + (address - begin); }
-    };
+    using Range = sim::Range;
     // The live range that holds `address`; an empty one when there is none.
     [[nodiscard]] Range find(std::uintptr_t address) const;
     // The range that held `address` before it was freed, while that is remembered.

@@ -32,6 +32,22 @@ constexpr u64 segment_of(u64 stamp) {
     return stamp >> kSegmentShift;
 }
 
+// Calls visit(lane, address, length) for the lanes, neighbours that access consecutive bytes together: the
+// first one's number and address, and the bytes of all. Accesses of less than a dword stay alone.
+template <class Address, class Visit>
+void for_runs(u64 lanes, const Address* address, unsigned bytes, Visit&& visit) {
+    while (lanes != 0) {
+        const auto first = static_cast<unsigned>(std::countr_zero(lanes));
+        unsigned end = first + 1;
+        while (end < kLanes && bytes >= 4 && (lanes >> end & 1) != 0 &&
+               address[end] == address[end - 1] + bytes) {
+            ++end;
+        }
+        visit(first, u64{address[first]}, std::size_t{end - first} * bytes);
+        lanes &= end == kLanes ? 0 : ~u64{0} << end;
+    }
+}
+
 // How far an access is atomic.
 enum : u64 { kPlain = 0, kInGroup = 1, kOnDevice = 2 };
 
@@ -50,6 +66,13 @@ struct Races::Access {
     // Of the lane at hand, for the message.
     int lane = -1;
     u64 address = 0;
+    // Whether other segments come before: the last two that were asked for.
+    struct Known {
+        u64 segment = 0;
+        bool ordered = false;
+    };
+    Known known[2] = {};
+    unsigned next_known = 0;
 };
 
 Stamps Stamps::make(std::size_t bytes) {
@@ -92,10 +115,10 @@ void Races::lds(Wave& w, const Instruction& i, u64 lanes, const u32* address, un
     Access access = begin(w, kind, bytes, kind == AccessKind::atomic ? kOnDevice : kPlain);
     access.first_live = access.group->before_barrier << kSegmentShift;
     access.in_lds = true;
-    for_lanes(lanes, [&](unsigned lane) {
+    for_runs(lanes, address, bytes, [&](unsigned lane, u64 first, std::size_t length) {
         access.lane = static_cast<int>(lane);
-        access.address = address[lane];
-        touch(access, access.group->lds, address[lane], bytes);
+        access.address = first;
+        touch(access, access.group->lds, first, length);
     });
     if (kind == AccessKind::atomic && num_waves_ > 1) {
         synchronise_lds(w, i, lanes, address);
@@ -105,11 +128,9 @@ void Races::lds(Wave& w, const Instruction& i, u64 lanes, const u32* address, un
 void Races::memory(Wave& w, const Instruction& i, const Addresses& a, unsigned bytes, AccessKind kind) {
     const u64 atomicity = kind == AccessKind::atomic || i.sc1 ? kOnDevice : i.sc0 ? kInGroup : kPlain;
     Access access = begin(w, kind, bytes, atomicity);
-    for_lanes(a.lanes, [&](unsigned lane) {
+    for_runs(a.lanes, a.address, bytes, [&](unsigned lane, u64 first, std::size_t length) {
         access.lane = static_cast<int>(lane);
-        access.address = a.address[lane];
-        Watched& watched = watched_at(w, a.address[lane], bytes);
-        touch(access, watched.stamps, a.address[lane] - watched.begin, bytes);
+        touch_memory(access, first, length);
     });
     if (atomicity != kPlain) {
         synchronise(w, i, a, kind);
@@ -118,12 +139,24 @@ void Races::memory(Wave& w, const Instruction& i, const Addresses& a, unsigned b
 
 void Races::scalar_load(Wave& w, u64 address, unsigned bytes) {
     Access access = begin(w, AccessKind::load, bytes, kPlain);
-    access.address = address;
-    Watched& watched = watched_at(w, address, bytes);
-    touch(access, watched.stamps, address - watched.begin, bytes);
+    touch_memory(access, address, bytes);
 }
 
-Races::Watched& Races::watched_at(Wave& w, u64 address, unsigned bytes) {
+// Bytes that follow each other may lie in several ranges.
+void Races::touch_memory(Access& access, u64 address, std::size_t length) {
+    for (int lane = access.lane; length != 0;) {
+        Watched& watched = watched_at(*access.wave, address);
+        const std::size_t here = std::min<std::size_t>(length, watched.end - address);
+        access.lane = lane;
+        access.address = address;
+        touch(access, watched.stamps, address - watched.begin, here);
+        address += here;
+        length -= here;
+        lane += static_cast<int>(here / access.bytes);
+    }
+}
+
+Races::Watched& Races::watched_at(Wave& w, u64 address) {
     for (Watched& watched : watched_) {
         if (address >= watched.begin && address < watched.end) {
             if (&watched != watched_.data()) {
@@ -132,7 +165,7 @@ Races::Watched& Races::watched_at(Wave& w, u64 address, unsigned bytes) {
             return watched_.front();
         }
     }
-    const Memory::Range range = *range_of(w, address, bytes);
+    const Range range = *range_of(w, address, 1);
     // Dwords are counted from an aligned address, whatever the range's own is.
     const std::uintptr_t begin = range.begin & ~std::uintptr_t{3};
     watched_.push_back({begin, range.end, Stamps::make(range.end - begin)});
@@ -140,36 +173,87 @@ Races::Watched& Races::watched_at(Wave& w, u64 address, unsigned bytes) {
     return watched_.front();
 }
 
-void Races::touch(const Access& access, Stamps& stamps, std::size_t offset, unsigned bytes) {
+namespace {
+
+// Whether all of them are of one segment.
+bool alike(const u64* stamps, std::size_t count) {
+    u64 differences = 0;
+    for (std::size_t n = 1; n < count; ++n) {
+        differences |= stamps[n] ^ stamps[0];
+    }
+    return segment_of(differences) == 0;
+}
+
+}  // namespace
+
+void Races::touch(Access& access, Stamps& stamps, std::size_t offset, std::size_t length) {
     const std::size_t first = offset / 4;
-    if (bytes < 4) {
-        touch_dword(access, stamps, first, ((1u << bytes) - 1) << (offset & 3));
+    if (length < 4) {
+        touch_dword(access, stamps, first, ((1u << length) - 1) << (offset & 3));
         return;
     }
-    // Nearly always nobody else was here since the last barrier.
+    const std::size_t count = length / 4;
+    u64 *const writer = stamps.writer + first, *const reader = stamps.reader + first,
+               *const reader2 = stamps.reader2 + first;
     const u64 own = access.clock->segment, mine = access.stamp | 0xf, first_live = access.first_live;
     const auto is_free = [&](u64 stamp) { return stamp < first_live || segment_of(stamp) == own; };
-    const std::size_t end = first + bytes / 4;
-    bool free = !stamps.has_writer2;
-    for (std::size_t n = first; n < end; ++n) {
-        free &= is_free(stamps.writer[n]);
-        if (access.writes) {
-            free &= is_free(stamps.reader[n]) && is_free(stamps.reader2[n]);
+    const auto remember_reader = [&](u64* one, u64* two, std::size_t dwords) {
+        if (is_free(*one)) {
+            std::fill_n(one, dwords, mine);
+        } else if (is_free(*two) || can_replace(access, *two)) {
+            std::fill_n(two, dwords, mine);
+        } else if (can_replace(access, *one)) {
+            std::fill_n(one, dwords, mine);
+        }
+    };
+    // Nearly always neighbours have the same past, and nobody else wrote here since the last barrier.
+    if (!stamps.has_writer2 && alike(writer, count) && is_free(*writer) && alike(reader, count) &&
+        alike(reader2, count)) {
+        if (access.writes && is_free(*reader) && is_free(*reader2)) {
+            std::fill_n(writer, count, mine);
+            return;
+        }
+        if (!access.writes) {
+            remember_reader(reader, reader2, count);
+            return;
         }
     }
-    for (std::size_t n = first; n < end; ++n) {
-        if (!free) {
-            touch_dword(access, stamps, n, 0xf);
-        } else if (access.writes) {
-            stamps.writer[n] = mine;
-        } else if (is_free(stamps.reader[n])) {
-            stamps.reader[n] = mine;
-        } else if (is_free(stamps.reader2[n])) {
-            stamps.reader2[n] = mine;
-        } else if (!access.in_lds) {
-            touch_dword(access, stamps, n, 0xf);
+    const u64 address = access.address;
+    const int lane = access.lane;
+    for (std::size_t n = 0; n < count; ++n) {
+        const bool unwritten = !stamps.has_writer2 && is_free(writer[n]);
+        if (access.writes && unwritten && is_free(reader[n]) && is_free(reader2[n])) {
+            writer[n] = mine;
+            continue;
+        }
+        if (!access.writes && unwritten) {
+            remember_reader(reader + n, reader2 + n, 1);
+            continue;
+        }
+        // The lane whose dword it is, for the message.
+        const std::size_t lanes = 4 * n / access.bytes;
+        access.address = address + lanes * access.bytes;
+        access.lane = lane < 0 ? lane : lane + static_cast<int>(lanes);
+        touch_dword(access, stamps, first + n, 0xf);
+    }
+}
+
+// Whether what a live reader of another segment did comes before, so that it need not be kept. Asked again
+// and again of a few: of many work-groups that read the same, the first two stay.
+bool Races::can_replace(Access& access, u64 stamp) const {
+    if (access.in_lds) {
+        return false;
+    }
+    const u64 segment = segment_of(stamp);
+    for (const Access::Known& known : access.known) {
+        if (known.segment == segment) {
+            return known.ordered;
         }
     }
+    const bool before = ordered(access, stamp);
+    access.known[access.next_known] = {segment, before};
+    access.next_known ^= 1;
+    return before;
 }
 
 namespace {

@@ -124,8 +124,10 @@ class Races {
     struct Access;
 
     Access begin(Wave& w, AccessKind kind, unsigned bytes, std::uint64_t atomicity);
-    Watched& watched_at(Wave& w, std::uint64_t address, unsigned bytes);
-    void touch(const Access& access, Stamps& stamps, std::size_t offset, unsigned bytes);
+    Watched& watched_at(Wave& w, std::uint64_t address);
+    void touch_memory(Access& access, std::uint64_t address, std::size_t length);
+    // Consecutive bytes: whole dwords, or less than one.
+    void touch(Access& access, Stamps& stamps, std::size_t offset, std::size_t length);
     void touch_dword(const Access& access, Stamps& stamps, std::size_t dword, unsigned mask);
     void check(const Access& access, std::uint64_t stamp, unsigned mask) const;
     [[noreturn]] void report(const Access& access, std::uint64_t stamp) const;
@@ -134,6 +136,7 @@ class Races {
     void synchronise_lds(Wave& w, const Instruction& i, std::uint64_t lanes, const std::uint32_t* address);
     void meet(GroupRaces& group, unsigned wave, std::uint64_t address, bool reads, bool writes) const;
     [[nodiscard]] bool ordered(const Access& access, std::uint64_t stamp) const;
+    [[nodiscard]] bool can_replace(Access& access, std::uint64_t stamp) const;
     [[nodiscard]] static bool ordered(const GroupRaces& group, unsigned wave, const Segment& other);
 
     const device::Dim3 grid_;

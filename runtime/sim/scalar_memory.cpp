@@ -4,6 +4,7 @@
 #include "runtime/sim/access.hpp"
 #include "runtime/sim/fault.hpp"
 #include "runtime/sim/late_memory.hpp"
+#include "runtime/sim/lines.hpp"
 #include "runtime/sim/races.hpp"
 #include "runtime/sim/scalar.hpp"
 #include "runtime/sim/table.hpp"
@@ -24,13 +25,16 @@ u64 scalar_offset(const Wave& w, const Instruction& i) {
 }
 
 // The range in which the bytes lie.
-const Memory::Range& check(Wave& w, u64 address, unsigned bytes) {
-    const Memory::Range* const range = range_of(w, address, bytes);
+const Range& check(Wave& w, u64 address, unsigned bytes) {
+    const Range* const range = range_of(w, address, bytes);
     if (range == nullptr) {
         fault_address(w, -1, bytes, address);
     }
     if (address % 4 != 0) {
         fault(-1, "{} bytes at {:#x} are misaligned: 4 is wanted", bytes, address);
+    }
+    if (range - w.ranges >= Wave::kFixedRanges) {
+        count_lines_of_scalar_load(w, address, bytes);
     }
     if (w.group->races != nullptr) [[unlikely]] {
         w.group->races->launch->scalar_load(w, address, bytes);
@@ -62,7 +66,7 @@ void finish_dword(Wave& w, const Instruction& i, unsigned number, u64 address, c
 void load(Wave& w, const Instruction& i) {
     const unsigned bytes = i.opcode->parameter;
     const u64 address = require_scalar(w, i, i.src[0], "the address") + scalar_offset(w, i);
-    const Memory::Range& range = check(w, address, bytes);
+    const Range& range = check(w, address, bytes);
     read(w, address, bytes, w.sgprs + i.dst.index);
     for (unsigned n = 0; n < bytes / 4; ++n) {
         finish_dword(w, i, i.dst.index + n, address + 4 * n,
@@ -89,7 +93,7 @@ void buffer_load(Wave& w, const Instruction& i) {
         const std::uint8_t* written = nullptr;
         u32 value = 0;
         if (offset + 4 * n + 4 <= limit) {
-            const Memory::Range& range = check(w, address, 4);
+            const Range& range = check(w, address, 4);
             written = range.written != nullptr ? range.written_at(address) : nullptr;
             read(w, address, 4, &value);
         }

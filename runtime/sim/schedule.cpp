@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/sim/counts.hpp"
 #include "runtime/sim/late_memory.hpp"
 #include "runtime/sim/program.hpp"
 
@@ -26,33 +27,15 @@ constexpr std::uint64_t kManyPolls = 64, kPatience = 1u << 12, kLongPatience = 1
 // Once a work-group broke a rule: so often do others seem to wait before they are taken to wait for that one.
 constexpr unsigned kStrandedAfter = 16;
 
-void add_wave(device::ExecutionCounts& total, const Wave& w) {
-    const auto of = [&](Category category) { return w.executed[static_cast<int>(category)]; };
-    total.valu += of(Category::valu);
-    total.mfma += of(Category::mfma);
-    total.salu += of(Category::salu);
-    total.smem += of(Category::smem);
-    total.vmem += of(Category::vmem);
-    total.lds += of(Category::lds);
-    for (const std::uint64_t executed : w.executed) {
-        total.instructions += executed;
-    }
-    total.global_bytes_read += w.global_read;
-    total.global_bytes_written += w.global_written;
-    total.scalar_bytes_read += w.scalar_read;
-    total.lds_bytes_read += w.lds_read;
-    total.lds_bytes_written += w.lds_written;
-    ++total.waves;
-}
-
 }  // namespace
 
 Schedule::Schedule(const Launch& launch, const Memory& memory, const MachineConfig& config, Groups& groups,
-                   LateMemory* late, Races* races, std::uint64_t max_in_flight)
+                   LinesTouched& lines, LateMemory* late, Races* races, std::uint64_t max_in_flight)
     : launch_(launch),
       memory_(memory),
       config_(config),
       groups_(groups),
+      lines_(lines),
       late_(late),
       races_(races),
       max_in_flight_(max_in_flight),
@@ -153,7 +136,7 @@ void Schedule::fill() {
     }
 }
 
-std::unique_ptr<Schedule::Flight> Schedule::make_flight() const {
+std::unique_ptr<Schedule::Flight> Schedule::make_flight() {
     auto flight = std::make_unique<Flight>();
     flight->waves.reset(new Wave[num_waves_]);
     // Never empty, so that there is an address.
@@ -164,6 +147,7 @@ std::unique_ptr<Schedule::Flight> Schedule::make_flight() const {
     flight->group.memory = &memory_;
     flight->group.matrix_order = config_.matrix_order;
     flight->group.late = late_;
+    flight->group.lines = &lines_;
     flight->order.resize(num_waves_);
     std::iota(flight->order.begin(), flight->order.end(), 0u);
     if (config_.order.kind == RunOrder::descending) {
@@ -229,7 +213,7 @@ void Schedule::forget_ranges() {
     for (const auto& flight : flights_) {
         for (unsigned wave = 0; wave < num_waves_; ++wave) {
             std::fill(flight->waves[wave].ranges + Wave::kFixedRanges, std::end(flight->waves[wave].ranges),
-                      Memory::Range{});
+                      Range{});
         }
     }
 }
@@ -240,7 +224,7 @@ void Schedule::recycle(std::size_t n) {
         late_->end_group(flight.group);
     }
     for (unsigned wave = 0; wave < num_waves_; ++wave) {
-        add_wave(counts_, flight.waves[wave]);
+        add(counts_, flight.waves[wave]);
     }
     ++counts_.work_groups;
     flight.group.polls = 0;

@@ -8,6 +8,7 @@
 
 #include "runtime/sim/groups.hpp"
 #include "runtime/sim/launch.hpp"
+#include "runtime/sim/lines.hpp"
 #include "runtime/sim/machine.hpp"
 #include "runtime/sim/races.hpp"
 #include "runtime/sim/wave.hpp"
@@ -21,9 +22,10 @@ namespace kiln::sim {
 // holds.
 class Schedule {
   public:
-    // `late`, `races`: null, or the launch's. `max_in_flight`: at most, on this thread.
+    // `lines` are the launch's. `late`, `races`: null, or the launch's. `max_in_flight`: at most, on this
+    // thread.
     Schedule(const Launch& launch, const Memory& memory, const MachineConfig& config, Groups& groups,
-             LateMemory* late, Races* races, std::uint64_t max_in_flight);
+             LinesTouched& lines, LateMemory* late, Races* races, std::uint64_t max_in_flight);
 
     // Until no work-group is left to start and none is in flight. What they executed.
     device::ExecutionCounts run();
@@ -48,7 +50,7 @@ class Schedule {
     void interleave();
     // Starts work-groups until enough are in flight.
     void fill();
-    [[nodiscard]] std::unique_ptr<Flight> make_flight() const;
+    [[nodiscard]] std::unique_ptr<Flight> make_flight();
     void begin(Flight& flight, Groups::Start start);
     // One turn of each of its waves. False when it has ended, by itself or not.
     bool pass(Flight& flight, std::uint32_t turn);
@@ -66,6 +68,7 @@ class Schedule {
     const Memory& memory_;
     const MachineConfig& config_;
     Groups& groups_;
+    LineCounter lines_;
     LateMemory* const late_;
     Races* const races_;
     const std::uint64_t max_in_flight_;

@@ -25,6 +25,12 @@ struct Three {
     static u32 apply(u32 x, u32 y, u32 z) { return Function(x, y, z); }
 };
 
+// Computed by a unit of its own, at a quarter of the rate.
+constexpr Opcode slow(Opcode opcode) {
+    opcode.category = Category::transcendental;
+    return opcode;
+}
+
 constexpr std::uint32_t kFloat = kSourceModifiers | kClampOmod;
 constexpr std::uint32_t kPlain = kSourceModifiers;
 
@@ -296,14 +302,14 @@ constexpr Opcode raw(std::string_view name, std::string_view form, Handler handl
 }
 
 constexpr Opcode kOpcodes[] = {
-    one<n::v_rcp_f32>("v_rcp_f32", "v:f"),
-    one<n::v_rcp_f32>("v_rcp_iflag_f32", "v:f"),
-    one<n::v_rsq_f32>("v_rsq_f32", "v:f"),
-    one<n::v_sqrt_f32>("v_sqrt_f32", "v:f"),
-    one<n::v_exp_f32>("v_exp_f32", "v:f"),
-    one<n::v_log_f32>("v_log_f32", "v:f"),
-    one<n::v_sin_f32>("v_sin_f32", "v:f"),
-    one<n::v_cos_f32>("v_cos_f32", "v:f"),
+    slow(one<n::v_rcp_f32>("v_rcp_f32", "v:f")),
+    slow(one<n::v_rcp_f32>("v_rcp_iflag_f32", "v:f")),
+    slow(one<n::v_rsq_f32>("v_rsq_f32", "v:f")),
+    slow(one<n::v_sqrt_f32>("v_sqrt_f32", "v:f")),
+    slow(one<n::v_exp_f32>("v_exp_f32", "v:f")),
+    slow(one<n::v_log_f32>("v_log_f32", "v:f")),
+    slow(one<n::v_sin_f32>("v_sin_f32", "v:f")),
+    slow(one<n::v_cos_f32>("v_cos_f32", "v:f")),
     one<n::v_trunc_f32>("v_trunc_f32", "v:f"),
     one<n::v_ceil_f32>("v_ceil_f32", "v:f"),
     one<n::v_floor_f32>("v_floor_f32", "v:f"),
@@ -321,9 +327,9 @@ constexpr Opcode kOpcodes[] = {
     raw("v_div_fmas_f64", "w:FFF", div_f64<false>, kPlain | kNoDpp),
     {"v_div_fixup_f64", "w:FFF", lanes64<Wide3<n::v_div_fixup_f64>, 3, 7>, Category::valu, kPlain | kNoDpp,
      nullptr, 0, 0},
-    wide<n::v_rcp_f64>("v_rcp_f64", "w:F"),
-    wide<n::v_rsq_f64>("v_rsq_f64", "w:F"),
-    wide<n::v_sqrt_f64>("v_sqrt_f64", "w:F"),
+    slow(wide<n::v_rcp_f64>("v_rcp_f64", "w:F")),
+    slow(wide<n::v_rsq_f64>("v_rsq_f64", "w:F")),
+    slow(wide<n::v_sqrt_f64>("v_sqrt_f64", "w:F")),
     three<n::v_dot2_f32_bf16>("v_dot2_f32_bf16", "v:uuf", kNoDpp),
     three<n::v_dot2c_f32_bf16>("v_dot2c_f32_bf16", "v:uu+", 0),
     one<cvt_f16_f32>("v_cvt_f16_f32", "v:f", kPlain),

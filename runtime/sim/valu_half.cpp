@@ -320,6 +320,11 @@ bool is_nlt(float x, float y) {
 constexpr Opcode raw(std::string_view name, std::string_view form, Handler handler, std::uint32_t flags) {
     return {name, form, handler, Category::valu, flags, nullptr, 0, 0};
 }
+// Computed by a unit of its own, at a quarter of the rate.
+constexpr Opcode slow(Opcode opcode) {
+    opcode.category = Category::transcendental;
+    return opcode;
+}
 constexpr std::uint32_t kSources = kSourceModifiers;
 constexpr std::uint32_t kParts = kSourceModifiers | kHalf | kNoDpp;
 constexpr std::uint32_t kPair = kOpSel | kNegPacked | kNoDpp;
@@ -346,13 +351,13 @@ constexpr Opcode kOpcodes[] = {
     zero<min_of, 2>("v_min_f16", "v:hh"),
     zero<max_of, 2>("v_max_f16", "v:hh"),
     zero<fma_f16, 3>("v_fmac_f16", "v:hh+"),
-    zero<through_f32<n::v_rcp_f32>, 1>("v_rcp_f16", "v:h"),
-    zero<through_f32<n::v_rsq_f32>, 1>("v_rsq_f16", "v:h"),
-    zero<through_f32<n::v_sqrt_f32>, 1>("v_sqrt_f16", "v:h"),
-    zero<through_f32<n::v_exp_f32>, 1>("v_exp_f16", "v:h"),
-    zero<through_f32<n::v_log_f32>, 1>("v_log_f16", "v:h"),
-    zero<through_f32<n::v_sin_f32>, 1>("v_sin_f16", "v:h"),
-    zero<through_f32<n::v_cos_f32>, 1>("v_cos_f16", "v:h"),
+    slow(zero<through_f32<n::v_rcp_f32>, 1>("v_rcp_f16", "v:h")),
+    slow(zero<through_f32<n::v_rsq_f32>, 1>("v_rsq_f16", "v:h")),
+    slow(zero<through_f32<n::v_sqrt_f32>, 1>("v_sqrt_f16", "v:h")),
+    slow(zero<through_f32<n::v_exp_f32>, 1>("v_exp_f16", "v:h")),
+    slow(zero<through_f32<n::v_log_f32>, 1>("v_log_f16", "v:h")),
+    slow(zero<through_f32<n::v_sin_f32>, 1>("v_sin_f16", "v:h")),
+    slow(zero<through_f32<n::v_cos_f32>, 1>("v_cos_f16", "v:h")),
     zero<through_f32<n::v_floor_f32>, 1>("v_floor_f16", "v:h"),
     zero<through_f32<n::v_ceil_f32>, 1>("v_ceil_f16", "v:h"),
     zero<through_f32<n::v_trunc_f32>, 1>("v_trunc_f16", "v:h"),

@@ -7,14 +7,17 @@
 #include <cstdint>
 #include <cstring>
 
+#include "runtime/device/dim3.hpp"
 #include "runtime/sim/instruction.hpp"
-#include "runtime/sim/machine.hpp"
 #include "runtime/sim/numeric/matrix.hpp"
+#include "runtime/sim/range.hpp"
 
 namespace kiln::sim {
 
 struct Code;  // program.hpp
+class Memory;
 class LateMemory;
+struct LineCounter;  // lines.hpp
 struct WorkGroup;
 struct GroupRaces;  // races.hpp
 
@@ -59,12 +62,14 @@ struct alignas(64) Wave {
 
     // Those that the launch itself gives, which stay, then the last ones in which an address was found.
     static constexpr int kFixedRanges = 2, kCachedRanges = 8;
-    Memory::Range ranges[kCachedRanges];
+    Range ranges[kCachedRanges];
     int next_range;
     std::uint64_t last_poll;  // the address at which the wave last looked at the device's memory
 
     std::uint64_t executed[kNumCategories];
     std::uint64_t global_read, global_written, scalar_read, lds_read, lds_written;
+    std::uint64_t mfma_cycles, lds_accesses, lds_cycles, lds_conflict_cycles;
+    std::uint64_t line_requests, lines_read, lines_written, die_lines_read;
 
     KILN_INLINE std::uint64_t exec() const { return sgpr64(kExec); }
     KILN_INLINE std::uint64_t sgpr64(unsigned n) const {
@@ -103,8 +108,9 @@ struct WorkGroup {
     std::uint8_t* lds_written = nullptr;  // 0xff for every byte that is defined, else 0
     std::uint32_t lds_bytes = 0;
     const Memory* memory = nullptr;
-    GroupRaces* races = nullptr;  // null: races are not looked for
-    unsigned xcc = 0;             // the die it runs on
+    LineCounter* lines = nullptr;  // null: lines are not counted
+    GroupRaces* races = nullptr;   // null: races are not looked for
+    unsigned xcc = 0;              // the die it runs on
     numeric::Order matrix_order = numeric::Order::ascending;
     // How often a wave looked at the same place of the device's memory again, as one does that waits for
     // another work-group; see schedule.hpp.

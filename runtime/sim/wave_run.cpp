@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <memory>
 
+#include "runtime/sim/counts.hpp"
 #include "runtime/sim/decode.hpp"
 #include "runtime/sim/execute.hpp"
 #include "runtime/sim/launch.hpp"
+#include "runtime/sim/lines.hpp"
 
 namespace kiln::sim {
 namespace {
@@ -58,6 +60,7 @@ void collect_rows(const Wave& w, unsigned first, std::map<unsigned, Lanes>& rows
 WaveState collect(const Wave& w, const WorkGroup& group) {
     WaveState after;
     after.exec = w.exec();
+    add(after.counts, w);
     if (w.sgpr64_defined(kVcc) == ~std::uint64_t{0}) {
         after.vcc = w.sgpr64(kVcc);
     }
@@ -98,6 +101,9 @@ Result<WaveState> run_wave(std::string_view instructions, const WaveState& befor
     group.lds_written = written.data();
     group.lds_bytes = static_cast<std::uint32_t>(lds_bytes);
     group.memory = memory;
+    LinesTouched touched;
+    LineCounter lines(touched);
+    group.lines = &lines;
 
     const std::unique_ptr<Wave[]> wave(new Wave[1]);
     Wave& w = wave[0];

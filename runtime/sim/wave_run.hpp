@@ -34,8 +34,9 @@ struct WaveState {
     std::map<unsigned, std::uint32_t> sgprs;
     // After a run: lanes whose value is not defined, where there are any.
     std::map<unsigned, std::uint64_t> vgpr_undefined;
-    Bytes lds;                      // before a run: the contents, all of it written; after: the contents
-    std::size_t lds_unwritten = 0;  // bytes allocated behind `lds` that nothing wrote
+    Bytes lds;                       // before a run: the contents, all of it written; after: the contents
+    std::size_t lds_unwritten = 0;   // bytes allocated behind `lds` that nothing wrote
+    device::ExecutionCounts counts;  // after a run: what it executed, the s_endpgm that ends it included
 
     void set_v(unsigned index, const Lanes& lanes) { vgprs[index] = lanes; }
     void set_v(unsigned index, std::uint32_t in_every_lane) { vgprs[index].fill(in_every_lane); }

@@ -399,6 +399,9 @@ TEST_CASE("WorkIsCounted") {
     CHECK(counts.waves == 4);
     CHECK(counts.global_bytes_read == 1024);
     CHECK(counts.global_bytes_written == 1024);
+    CHECK(counts.global_line_requests == 16);
+    CHECK(counts.global_lines_read == 8);
+    CHECK(counts.global_lines_written == 8);
     CHECK(counts.instructions ==
           counts.valu + counts.mfma + counts.salu + counts.smem + counts.vmem + counts.lds);
     REQUIRE(kiln_sim_take_counts(0, &counts) == kSuccess);

@@ -522,6 +522,11 @@ TEST_CASE("core: counts of a kernel that can be counted by hand") {
     CHECK(counts.vmem == 16 * 3);
     CHECK(counts.global_bytes_read == 8u * n);
     CHECK(counts.global_bytes_written == 4u * n);
+    // 4000 bytes of each array, of which every work-group has lines of its own.
+    CHECK(counts.global_line_requests == 3 * 32);
+    CHECK(counts.global_lines_read == 2 * 32);
+    CHECK(counts.die_lines_read == 2 * 32);
+    CHECK(counts.global_lines_written == 32);
     CHECK(counts.mfma == 0);
     CHECK(counts.lds == 0);
     CHECK(counts.instructions == counts.valu + counts.salu + counts.smem + counts.vmem);
@@ -530,4 +535,19 @@ TEST_CASE("core: counts of a kernel that can be counted by hand") {
 }
 
 }  // namespace
+TEST_CASE("core: lines that several dies read are counted once for each") {
+    Bench bench(R"(
+extern "C" __global__ void same(const int* x, int* out) {
+    out[blockIdx.x * 64 + threadIdx.x] = x[threadIdx.x];
+}
+)");
+    const auto x = bench.upload(std::vector<int>(64, 5)), out = bench.allocate<int>(20 * 64);
+    const auto counts = bench.run_well("same", {20}, {64}, Arguments() << x.data() << out.data());
+    CHECK(counts.global_line_requests == 20 * 4);
+    CHECK(counts.global_lines_read == 2);
+    CHECK(counts.die_lines_read == 8 * 2);
+    CHECK(counts.global_lines_written == 40);
+    CHECK(counts.global_bytes_read == 20 * 256);
+}
+
 }  // namespace kiln::sim_test

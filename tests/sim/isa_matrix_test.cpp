@@ -126,6 +126,66 @@ TEST_CASE("isa: scaled f8f6f4: every pair of scale bytes that op_sel can pick") 
     }
 }
 
+TEST_CASE("isa: scaled fp4 by fp4 in both shapes: every pair of scale bytes that op_sel can pick") {
+    static const u32 codes[5] = {0xc, 0xa, 0x0, 0x2, 0x4};  // -2 -1 0 1 2
+    Random random;
+    CAPTURE(random.seed());
+    for (const unsigned rows : {16u, 32u}) {
+        // A lane holds 32 k of a row of A, or of a column of B: k block lane / rows, which its scale is for.
+        const unsigned registers = rows * rows / 64;
+        int x[32][128], y[32][128];
+        Lanes a[4] = {}, b4[4] = {}, sa{}, sb{};
+        for (unsigned lane = 0; lane < 64; ++lane) {
+            for (unsigned n = 0; n < 32; ++n) {
+                const unsigned k = lane / rows * 32 + n, i = random.below(5), j = random.below(5);
+                x[lane % rows][k] = static_cast<int>(i) - 2;
+                y[lane % rows][k] = static_cast<int>(j) - 2;
+                a[n / 8][lane] |= codes[i] << (n % 8 * 4);
+                b4[n / 8][lane] |= codes[j] << (n % 8 * 4);
+            }
+            for (unsigned byte = 0; byte < 4; ++byte) {
+                sa[lane] |= (125 + random.below(5)) << (8 * byte);
+                sb[lane] |= (125 + random.below(5)) << (8 * byte);
+            }
+        }
+        WaveState state;
+        for (unsigned n = 0; n < 4; ++n) {
+            state.set_v(16 + n, a[n]);
+            state.set_v(20 + n, b4[n]);
+        }
+        state.set_v(40, sa);
+        state.set_v(41, sb);
+        for (unsigned pair = 0; pair < 16; ++pair) {
+            const unsigned i = pair / 4, j = pair % 4;
+            std::string text = "v_mfma_scale_f32_" + std::string(rows == 16 ? "16x16x128" : "32x32x64") +
+                               "_f8f6f4 v[0:" + std::to_string(registers - 1) +
+                               "], v[16:19], v[20:23], 0, v40, v41";
+            if (i % 2 != 0 || j % 2 != 0)
+                text += " op_sel:[" + std::to_string(i % 2) + "," + std::to_string(j % 2) + ",0]";
+            text +=
+                " op_sel_hi:[" + std::to_string(i / 2) + "," + std::to_string(j / 2) + ",0] cbsz:4 blgp:4";
+            CAPTURE(text);
+            const WaveState after = run(text, state);
+            for (unsigned n = 0; n < registers; ++n) {
+                for (unsigned lane = 0; lane < 64; ++lane) {
+                    const unsigned column = lane % rows,
+                                   row = rows == 16 ? lane / 16 * 4 + n : n / 4 * 8 + lane / 32 * 4 + n % 4;
+                    double expected = 0;
+                    for (unsigned k = 0; k < 2048 / rows; ++k) {
+                        const unsigned at = k / 32 * rows;
+                        const auto exponent = static_cast<int>((sa[at + row] >> (8 * i) & 0xff) +
+                                                               (sb[at + column] >> (8 * j) & 0xff));
+                        expected += x[row][k] * y[column][k] * std::pow(2.0, exponent - 254);
+                    }
+                    CAPTURE(n);
+                    CAPTURE(lane);
+                    REQUIRE(as_float(after.v(n)[lane]) == static_cast<float>(expected));
+                }
+            }
+        }
+    }
+}
+
 TEST_CASE("isa: scaled f8f6f4 takes scales from scalars and constants") {
     Random random;
     CAPTURE(random.seed());

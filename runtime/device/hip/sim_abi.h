@@ -63,8 +63,11 @@ int kiln_sim_pop_places(void);
 /* Exact counts of what completed on a device; the fields are those of kiln::device::ExecutionCounts. */
 typedef struct kiln_sim_counts {
     size_t struct_bytes; /* sizeof(kiln_sim_counts), set by the caller */
-    uint64_t instructions, valu, mfma, salu, smem, vmem, lds;
-    uint64_t global_bytes_read, global_bytes_written, scalar_bytes_read, lds_bytes_read, lds_bytes_written;
+    uint64_t instructions, valu, transcendental, mfma, mfma_cycles, salu, branches, waits, smem, vmem, lds;
+    uint64_t global_bytes_read, global_bytes_written;
+    uint64_t global_line_requests, global_lines_read, global_lines_written, die_lines_read;
+    uint64_t scalar_bytes_read, lds_bytes_read, lds_bytes_written;
+    uint64_t lds_accesses, lds_cycles, lds_conflict_cycles;
     uint64_t work_groups, waves;
 } kiln_sim_counts;
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/sim/counts.hpp"
+
 namespace kiln::sim::hip {
 
 void SimDevice::run(const Dispatch& dispatch) {

@@ -39,6 +39,9 @@ struct MatrixOp {
     unsigned a_registers() const;
     unsigned b_registers() const;
     unsigned cd_registers() const { return unsigned{rows} * rows * blocks / kLanes; }
+    // For which a SIMD's matrix unit is busy: four for each of its passes (CDNA4 ISA, table 28; those that
+    // table leaves out as LLVM schedules them).
+    unsigned cycles() const;
 };
 
 // The instruction of that mnemonic, without _e64 and the like; cbsz and blgp give the formats of A and B of

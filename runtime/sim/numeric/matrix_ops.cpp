@@ -57,6 +57,21 @@ unsigned MatrixOp::b_registers() const {
     return operand_registers(*this, b);
 }
 
+unsigned MatrixOp::cycles() const {
+    // Operands of 8 bits halve the rate of the long forms, which have room for 4 bits.
+    const bool is_long = unsigned{rows} * depth == 2048;
+    const bool wide = is_long && (layout_of(a).bits == 8 || layout_of(b).bits == 8);
+    const bool doubled = wide || a == Format::f32;
+    switch (rows) {
+        case 4:
+            return 8;
+        case 16:
+            return doubled ? 32 : 16;
+        default:
+            return doubled ? 64 : 32;
+    }
+}
+
 std::optional<MatrixOp> find_matrix_op(std::string_view mnemonic, unsigned cbsz, unsigned blgp) {
     for (const Named& named : kAnyFormat) {
         if (named.mnemonic != mnemonic)
