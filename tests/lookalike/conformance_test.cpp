@@ -158,7 +158,8 @@ TEST_CASE("APlainHipProgramRuns") {
     SUBCASE("the environment says in which order work-groups run, and when stores are seen") {
         for (const char* rules :
              {"KILN_SIM_ORDER=descending", "KILN_SIM_ORDER=interleave:3 KILN_SIM_SCOPES=late",
-              "KILN_SIM_CHECK=all", "KILN_SIM_CHECK=none"}) {
+              "KILN_SIM_CHECK=all", "KILN_SIM_CHECK=none",
+              "KILN_SIM_ORDER= KILN_SIM_SCOPES= KILN_SIM_CHECK= KILN_SIM_DEVICES="}) {
             outcome = program(cache + " " + rules);
             CAPTURE(outcome.output);
             CHECK(outcome.status == 0);

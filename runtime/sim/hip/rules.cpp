@@ -27,6 +27,11 @@ Result<void> read(T& rule, const char* text, std::string_view name, Result<T> (*
 
 }  // namespace
 
+const char* variable(const char* name) {
+    const char* const text = std::getenv(name);
+    return text != nullptr && *text != '\0' ? text : nullptr;
+}
+
 Rules environment_rules() {
     Rules rules;
     const auto warn = [](const Result<void>& result) {
@@ -34,9 +39,9 @@ Rules environment_rules() {
             log::warning("{}; it counts for nothing", result.error().message);
         }
     };
-    warn(read(rules.order, std::getenv("KILN_SIM_ORDER"), "KILN_SIM_ORDER", parse_order));
-    warn(read(rules.scopes, std::getenv("KILN_SIM_SCOPES"), "KILN_SIM_SCOPES", parse_scopes));
-    warn(read(rules.checks, std::getenv("KILN_SIM_CHECK"), "KILN_SIM_CHECK", parse_checks));
+    warn(read(rules.order, variable("KILN_SIM_ORDER"), "KILN_SIM_ORDER", parse_order));
+    warn(read(rules.scopes, variable("KILN_SIM_SCOPES"), "KILN_SIM_SCOPES", parse_scopes));
+    warn(read(rules.checks, variable("KILN_SIM_CHECK"), "KILN_SIM_CHECK", parse_checks));
     return rules;
 }
 

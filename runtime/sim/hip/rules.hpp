@@ -14,6 +14,9 @@ struct Rules {
     Checks checks;                  // KILN_SIM_CHECK
 };
 
+// Of the environment; null when it is not set, or empty, which is the same everywhere in kiln.
+[[nodiscard]] const char* variable(const char* name);
+
 // A malformed variable is warned of and left out.
 [[nodiscard]] Rules environment_rules();
 

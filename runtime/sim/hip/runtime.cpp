@@ -34,7 +34,7 @@ kiln_sim_config settle() {
         return settled;
     }
     settled.num_devices = kDefaultDevices;
-    if (const char* const text = std::getenv("KILN_SIM_DEVICES"); text != nullptr) {
+    if (const char* const text = variable("KILN_SIM_DEVICES"); text != nullptr) {
         char* end = nullptr;
         const long value = std::strtol(text, &end, 10);
         if (end != text && *end == '\0' && value >= 1 && value <= kMaxDevices) {
