@@ -96,9 +96,6 @@ class FusedMoe final : public Operator {
         return templates;
     }
 
-    std::span<const KernelArgument> kernargs() const override { return kKernargs; }
-    std::uint32_t kernarg_bytes() const override { return sizeof(FusedMoeKernargs); }
-
     Answer<void> judge(const Problem& problem) const override {
         if (Answer<void> passed = check_guards(*this, problem, kGuards); !passed) {
             return passed;
@@ -149,6 +146,11 @@ class FusedMoe final : public Operator {
 };
 
 }  // namespace
+
+const KernargBlock& fused_moe_kernargs() {
+    static constexpr KernargBlock block{kKernargs, sizeof(FusedMoeKernargs)};
+    return block;
+}
 
 const Operator& fused_moe() {
     static const FusedMoe op;

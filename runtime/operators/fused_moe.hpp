@@ -102,6 +102,9 @@ inline constexpr std::int64_t kFusedMoeFlagBytes = 16;
             static_cast<std::int32_t>(args.ldx)};
 }
 
+// The same as a list.
+[[nodiscard]] const KernargBlock& fused_moe_kernargs();
+
 [[nodiscard]] const Operator& fused_moe();
 
 }  // namespace kiln::operators

@@ -12,7 +12,7 @@ namespace kiln::operators {
 inline constexpr std::int64_t kFusedMoeMostTokens = 64;
 inline constexpr std::int64_t kFusedMoeMostPairs = 704;
 
-[[nodiscard]] const Template& fused_moe_small_m_gfx950();
+[[nodiscard]] const KernelTemplate& fused_moe_small_m_gfx950();
 
 // LDS of a work-group of the kernel that has most. Requires a bucket with the template's constants.
 [[nodiscard]] std::int64_t fused_moe_small_m_lds(const Problem& problem, const Bucket& bucket);

@@ -88,7 +88,7 @@ void check_constants(const FusedMoeProblem& problem, const Bucket& bucket, Deman
 }
 
 // Constant, thread safe.
-class SmallM final : public Template {
+class SmallM final : public KernelTemplate {
   public:
     std::string_view id() const override { return "fused_moe/small_m"; }
     std::string_view processor() const override { return "gfx950"; }
@@ -175,6 +175,8 @@ class SmallM final : public Template {
         return all;
     }
 
+    const KernargBlock& kernargs() const override { return fused_moe_kernargs(); }
+
     std::vector<std::string> options() const override { return gfx950_options(); }
 
     std::string probe() const override {
@@ -211,7 +213,7 @@ std::int64_t fused_moe_small_m_lds(const Problem& problem, const Bucket& bucket)
         down_lds(sizes, bucket.max_m, constant(bucket, "row_tiles")));
 }
 
-const Template& fused_moe_small_m_gfx950() {
+const KernelTemplate& fused_moe_small_m_gfx950() {
     static const SmallM source;
     return source;
 }

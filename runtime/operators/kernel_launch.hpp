@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,19 @@ struct GridRule {
         const std::uint64_t steps = (count + step - 1) / step;
         return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, fixed + per_step * steps));
     }
+};
+
+// An explicit argument of a kernel as a launch packs it.
+struct KernelArgument {
+    std::string_view name;
+    std::uint32_t offset = 0;  // bytes
+    std::uint32_t size = 0;
+};
+
+// The arguments that all kernels of a template take.
+struct KernargBlock {
+    std::span<const KernelArgument> arguments;
+    std::uint32_t bytes = 0;
 };
 
 // One kernel of a code object.

@@ -65,9 +65,6 @@ class Linear final : public Operator {
         return templates;
     }
 
-    std::span<const KernelArgument> kernargs() const override { return kKernargs; }
-    std::uint32_t kernarg_bytes() const override { return sizeof(LinearKernargs); }
-
     Answer<void> judge(const Problem& problem) const override {
         if (Answer<void> passed = check_guards(*this, problem, kGuards); !passed) {
             return passed;
@@ -100,6 +97,11 @@ class Linear final : public Operator {
 };
 
 }  // namespace
+
+const KernargBlock& linear_kernargs() {
+    static constexpr KernargBlock block{kKernargs, sizeof(LinearKernargs)};
+    return block;
+}
 
 const Operator& linear() {
     static const Linear op;

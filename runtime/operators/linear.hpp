@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kiln/kiln.h"
+#include "runtime/operators/kernel_launch.hpp"
 #include "runtime/operators/launch_checks.hpp"
 
 namespace kiln::operators {
@@ -60,6 +61,9 @@ static_assert(sizeof(LinearKernargs) == 40);
             static_cast<std::int32_t>(m),
             static_cast<std::int32_t>(args.ldx)};
 }
+
+// The same as a list.
+[[nodiscard]] const KernargBlock& linear_kernargs();
 
 [[nodiscard]] const Operator& linear();
 

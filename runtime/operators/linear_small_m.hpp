@@ -17,18 +17,19 @@ namespace kiln::operators {
 inline constexpr std::int64_t kTile = 16;    // rows and columns of a matrix tile
 inline constexpr std::int64_t kBlock = 128;  // k that share a scale
 
-[[nodiscard]] const Template& linear_small_m_gfx950();
-[[nodiscard]] const Template& linear_small_m_sm_90a();
+[[nodiscard]] const KernelTemplate& linear_small_m_gfx950();
+[[nodiscard]] const KernelTemplate& linear_small_m_sm_90a();
 
 // What the processors have in common: the problem, the arguments, the name of the kernel, and that constants
 // are a fixed set of numbers. Constant, thread safe.
-class LinearSmallM : public Template {
+class LinearSmallM : public KernelTemplate {
   public:
     std::string_view id() const final { return "linear/small_m"; }
 
     std::vector<tables::RowFault> check(const Problem& problem, const Bucket& bucket) const final;
 
     std::string kernel_name(const Problem& problem, const Bucket& bucket) const final;
+    const KernargBlock& kernargs() const final { return linear_kernargs(); }
     std::vector<KernelLaunch> kernels(const Problem& problem, const Bucket& bucket) const final;
     std::vector<std::pair<std::string, std::int64_t>> constants(const Problem& problem,
                                                                 const Bucket& bucket) const final;

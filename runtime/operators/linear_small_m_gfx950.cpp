@@ -87,7 +87,7 @@ void SmallM::check_constants(const LinearProblem& problem, const Bucket& bucket,
 
 }  // namespace
 
-const Template& linear_small_m_gfx950() {
+const KernelTemplate& linear_small_m_gfx950() {
     static const SmallM source;
     return source;
 }

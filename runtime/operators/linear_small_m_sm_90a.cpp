@@ -133,7 +133,7 @@ void SmallM::check_constants(const LinearProblem& problem, const Bucket& bucket,
 
 }  // namespace
 
-const Template& linear_small_m_sm_90a() {
+const KernelTemplate& linear_small_m_sm_90a() {
     static const SmallM source;
     return source;
 }

@@ -59,9 +59,6 @@ class MoeSort final : public Operator {
         return templates;
     }
 
-    std::span<const KernelArgument> kernargs() const override { return kKernargs; }
-    std::uint32_t kernarg_bytes() const override { return sizeof(MoeSortKernargs); }
-
     Answer<void> judge(const Problem& problem) const override {
         if (Answer<void> passed = check_guards(*this, problem, kGuards); !passed) {
             return passed;
@@ -105,6 +102,11 @@ bool has_served_dimensions(const MoeSortProblem& problem) {
                              (quantised ? hidden > 0 && hidden % 2048 == 0 : hidden % 8 == 0);
     return experts >= 1 && experts <= kMoeSortMostExperts && slots >= 1 && slots <= kMoeSortMostSlots &&
            block_fits && hidden_fits;
+}
+
+const KernargBlock& moe_sort_kernargs() {
+    static constexpr KernargBlock block{kKernargs, sizeof(MoeSortKernargs)};
+    return block;
 }
 
 const Operator& moe_sort() {

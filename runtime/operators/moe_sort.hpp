@@ -124,6 +124,9 @@ static_assert(sizeof(MoeSortKernargs) == 104);
             problem.quantised ? static_cast<std::int32_t>(args.ldx) : 0};
 }
 
+// The same as a list.
+[[nodiscard]] const KernargBlock& moe_sort_kernargs();
+
 [[nodiscard]] const Operator& moe_sort();
 
 }  // namespace kiln::operators

@@ -31,7 +31,7 @@ std::uint32_t groups(std::int64_t count) {
 }
 
 // What the three have in common.
-class MoeSortTemplate : public Template {
+class MoeSortTemplate : public KernelTemplate {
   public:
     std::string_view processor() const final { return "gfx950"; }
 
@@ -63,6 +63,8 @@ class MoeSortTemplate : public Template {
 
     // There are no constants; which of the three it is, is the choice.
     Space space(const Problem&, std::int64_t) const final { return {{}}; }
+
+    const KernargBlock& kernargs() const final { return moe_sort_kernargs(); }
 
     std::vector<std::string> options() const final { return gfx950_options(); }
 
@@ -155,15 +157,15 @@ class General final : public MoeSortTemplate {
 
 }  // namespace
 
-const Template& moe_sort_compact_gfx950() {
+const KernelTemplate& moe_sort_compact_gfx950() {
     static const Compact source;
     return source;
 }
-const Template& moe_sort_distributed_gfx950() {
+const KernelTemplate& moe_sort_distributed_gfx950() {
     static const Distributed source;
     return source;
 }
-const Template& moe_sort_general_gfx950() {
+const KernelTemplate& moe_sort_general_gfx950() {
     static const General source;
     return source;
 }

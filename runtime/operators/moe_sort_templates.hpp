@@ -8,9 +8,9 @@
 
 namespace kiln::operators {
 
-[[nodiscard]] const Template& moe_sort_compact_gfx950();
-[[nodiscard]] const Template& moe_sort_distributed_gfx950();
-[[nodiscard]] const Template& moe_sort_general_gfx950();
+[[nodiscard]] const KernelTemplate& moe_sort_compact_gfx950();
+[[nodiscard]] const KernelTemplate& moe_sort_distributed_gfx950();
+[[nodiscard]] const KernelTemplate& moe_sort_general_gfx950();
 
 // The rule of the shipped rows: compact up to min(64, 2 * block_m) pairs, distributed up to 256 where there
 // are at most 256 experts, general beyond.

@@ -126,6 +126,10 @@ const Template* find_template(std::string_view id, std::string_view processor) {
     return nullptr;
 }
 
+const KernelTemplate* find_kernel_template(std::string_view id, std::string_view processor) {
+    return dynamic_cast<const KernelTemplate*>(find_template(id, processor));
+}
+
 Result<Problem> complete(const Operator& op, Problem problem) {
     const std::vector<Complaint> complaints = fill_in(op, problem);
     if (!complaints.empty()) {
@@ -273,9 +277,11 @@ std::vector<RowFault> check_templates(const Operator& op, const Row& row) {
     std::vector<RowFault> faults;
     for (std::size_t i = 0; i < row.buckets.size(); ++i) {
         const std::string& id = row.buckets[i].template_id;
-        if (op.find_template(id, row.target.processor) == nullptr) {
+        const Template* known = op.find_template(id, row.target.processor);
+        if (known == nullptr || !known->serves_rows()) {
             faults.push_back({fmt::format("/buckets/{}/template", i),
-                              fmt::format("a template of {} for {}", op.name(), row.target.processor), id});
+                              fmt::format("a template of {} for {}", op.name(), row.target.processor),
+                              known == nullptr ? id : fmt::format("{}, a stage of others", id)});
         }
     }
     return faults;
@@ -300,7 +306,7 @@ std::vector<RowFault> check_at(const Operator& op, const Row& row, const Problem
                    candidate.max_pairs == row.buckets[i].max_pairs &&
                    (candidate.max_pairs || candidate.max_m == row.buckets[i].max_m);
         });
-        if (source == nullptr || bucket == exact.buckets.end()) {
+        if (source == nullptr || !source->serves_rows() || bucket == exact.buckets.end()) {
             continue;  // another fault, or no M is left for it
         }
         for (RowFault& fault : source->check(problem, *bucket)) {

@@ -1,4 +1,4 @@
-// What the service must know of an operator and its templates, and the list of those that there are.
+// What the service must know of an operator, and the list of those that there are.
 //
 // Everything here is constant and free to be used from any thread. The service itself knows no operator by
 // name: a new one is a new pair of objects in the registry.
@@ -21,13 +21,11 @@
 #include "runtime/operators/linear.hpp"
 #include "runtime/operators/moe_sort.hpp"
 #include "runtime/operators/router.hpp"
+#include "runtime/operators/template.hpp"
 #include "runtime/tables/loader.hpp"
 #include "runtime/tables/table.hpp"
 
 namespace kiln::operators {
-
-using tables::Bucket;
-using tables::Problem;
 
 // One field of a problem, by the name that tables, the command line and the C struct share. Where it is
 // "slots", a token makes so many pairs of a token and a slot, and a table may count by those.
@@ -36,66 +34,12 @@ struct Field {
     std::string_view what;                       // one line for a person
     std::optional<std::int64_t> default_number;  // a number with a default
     std::vector<std::string_view> words = {};    // not empty: a word, one of these; the first is the default
+    // A number that says what is asked of the kernels, not what is computed: rows leave it open, and it takes
+    // no part in which of them serves.
+    bool is_demand = false;
 
     [[nodiscard]] bool is_word() const { return !words.empty(); }
     [[nodiscard]] bool is_required() const { return words.empty() && !default_number.has_value(); }
-};
-
-// An explicit argument of a kernel as a launch packs it.
-struct KernelArgument {
-    std::string_view name;
-    std::uint32_t offset = 0;  // bytes
-    std::uint32_t size = 0;
-};
-
-// What a tuner tries of a template: the combinations of each product, of any of them. A product of nothing is
-// one candidate, without constants.
-struct ConstantValues {
-    std::string_view name;  // in a shape table
-    std::vector<std::int64_t> values;
-};
-using SpaceProduct = std::vector<ConstantValues>;
-using Space = std::vector<SpaceProduct>;
-
-// A kernel template on one processor: what its constants must satisfy there, and how what it compiles to is
-// launched. One id may have several, each with constants of its own.
-class Template {
-  public:
-    virtual ~Template() = default;
-
-    [[nodiscard]] virtual std::string_view id() const = 0;         // "linear/small_m"
-    [[nodiscard]] virtual std::string_view processor() const = 0;  // "gfx950"
-
-    // What keeps this bucket from serving the problem: constants missing, unknown, out of range, not tiling
-    // it. Pointers of the faults start at the bucket: "/constants/tiles_n".
-    [[nodiscard]] virtual std::vector<tables::RowFault> check(const Problem& problem,
-                                                              const Bucket& bucket) const = 0;
-
-    // The constants that are worth timing for a bucket that ends at max_m. check() may still refuse some of
-    // them. Empty: nothing to tune. Requires a problem that the operator's judge() accepts.
-    [[nodiscard]] virtual Space space(const Problem& /*problem*/, std::int64_t /*max_m*/) const { return {}; }
-
-    // The rest requires that check() had nothing to say.
-
-    // "kiln_linear_n5120_k4096_m32": the symbol of the only kernel, or what those of several begin with.
-    [[nodiscard]] virtual std::string kernel_name(const Problem& problem, const Bucket& bucket) const = 0;
-    // At least one, in the order in which a launch enqueues them, all with the operator's arguments. The only
-    // one has kernel_name() as its symbol; each of several has a kernel_symbol() of it.
-    [[nodiscard]] virtual std::vector<KernelLaunch> kernels(const Problem& problem,
-                                                            const Bucket& bucket) const = 0;
-    // For a launch of m tokens.
-    [[nodiscard]] virtual WorkspaceNeed workspace(const Problem& /*problem*/, const Bucket& /*bucket*/,
-                                                  std::int64_t /*m*/) const {
-        return {};
-    }
-    // All constants that the template sees, in the order in which constants.h lists them: "kN" -> 5120.
-    [[nodiscard]] virtual std::vector<std::pair<std::string, std::int64_t>> constants(
-        const Problem& problem, const Bucket& bucket) const = 0;
-    // What the compiler is told, target aside.
-    [[nodiscard]] virtual std::vector<std::string> options() const = 0;
-    // A kernel of one line that needs of the compiler what the template needs: one that refuses it can not
-    // build for the target at all, one that takes it has something against the template.
-    [[nodiscard]] virtual std::string probe() const = 0;
 };
 
 // The problem with names resolved, for the launch path.
@@ -110,11 +54,8 @@ class Operator {
 
     [[nodiscard]] virtual std::string_view name() const = 0;  // "linear"
     [[nodiscard]] virtual std::span<const Field> fields() const = 0;
+    // Those that rows may name and those of their stages that are of no other operator.
     [[nodiscard]] virtual std::span<const Template* const> templates() const = 0;
-
-    // The arguments that every kernel of every template takes: a launch packs them once, whatever M decides.
-    [[nodiscard]] virtual std::span<const KernelArgument> kernargs() const = 0;
-    [[nodiscard]] virtual std::uint32_t kernarg_bytes() const = 0;
 
     // The guards that the problem alone decides, tables aside. Declines, or has nothing to say. Requires a
     // problem that complete() accepted.
@@ -137,6 +78,8 @@ class Operator {
 [[nodiscard]] const Operator* find_operator(std::string_view name);
 // As Operator::find_template(), over all operators.
 [[nodiscard]] const Template* find_template(std::string_view id, std::string_view processor);
+// The same where it is a template with a source of its own, else null.
+[[nodiscard]] const KernelTemplate* find_kernel_template(std::string_view id, std::string_view processor);
 
 // Fills in the defaults. bad_input names a field that is unknown, missing, or has a value of the wrong kind.
 [[nodiscard]] Result<Problem> complete(const Operator& op, Problem problem);

@@ -69,9 +69,6 @@ class Router final : public Operator {
         return templates;
     }
 
-    std::span<const KernelArgument> kernargs() const override { return kKernargs; }
-    std::uint32_t kernarg_bytes() const override { return sizeof(RouterKernargs); }
-
     Answer<void> judge(const Problem& problem) const override {
         if (Answer<void> passed = check_guards(*this, problem, kGuards); !passed) {
             return passed;
@@ -109,6 +106,11 @@ class Router final : public Operator {
 };
 
 }  // namespace
+
+const KernargBlock& router_kernargs() {
+    static constexpr KernargBlock block{kKernargs, sizeof(RouterKernargs)};
+    return block;
+}
 
 const Operator& router() {
     static const Router op;

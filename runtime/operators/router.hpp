@@ -79,6 +79,9 @@ static_assert(sizeof(RouterKernargs) == 72);
             static_cast<std::int32_t>(args.ldx)};
 }
 
+// The same as a list.
+[[nodiscard]] const KernargBlock& router_kernargs();
+
 [[nodiscard]] const Operator& router();
 
 }  // namespace kiln::operators

@@ -9,7 +9,7 @@
 
 namespace kiln::operators {
 
-[[nodiscard]] const Template& router_one_launch_gfx950();
+[[nodiscard]] const KernelTemplate& router_one_launch_gfx950();
 
 // Constants for a problem that no table has, for buckets up to 1, 2, 4 and 8 tokens: above that one
 // work-group that chooses for all of them takes longer than further launches would.

@@ -45,7 +45,7 @@ tables::Budget budget(const RouterProblem& problem, const Bucket& bucket) {
     return {.waves_per_simd = is_small ? 8 : 4, .lds_bytes = 4 * waves * sums + 4};
 }
 
-class OneLaunch final : public Template {
+class OneLaunch final : public KernelTemplate {
   public:
     std::string_view id() const override { return "router/one_launch"; }
     std::string_view processor() const override { return "gfx950"; }
@@ -84,6 +84,8 @@ class OneLaunch final : public Template {
                 {"kWaves", constant(bucket, "waves")}};
     }
 
+    const KernargBlock& kernargs() const override { return router_kernargs(); }
+
     std::vector<std::string> options() const override { return gfx950_options(); }
     std::string probe() const override {
         return "typedef __bf16 v2 __attribute__((ext_vector_type(2)));\n"
@@ -121,7 +123,7 @@ std::vector<tables::RowFault> OneLaunch::check(const Problem& problem, const Buc
 
 }  // namespace
 
-const Template& router_one_launch_gfx950() {
+const KernelTemplate& router_one_launch_gfx950() {
     static const OneLaunch source;
     return source;
 }

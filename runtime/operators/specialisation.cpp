@@ -71,7 +71,7 @@ std::string request_document(const Specialisation& specialisation, const Templat
         constants[name] = value;
     }
     nlohmann::json kernargs = nlohmann::json::array();
-    for (const KernelArgument& argument : specialisation.op->kernargs()) {
+    for (const KernelArgument& argument : specialisation.source_template->kernargs().arguments) {
         kernargs.push_back({{"name", argument.name}, {"offset", argument.offset}, {"size", argument.size}});
     }
     nlohmann::json document{
@@ -104,7 +104,8 @@ std::string template_path(std::string_view template_id, const tables::Target& ta
     return fmt::format("{}.{}.{}", template_id, target.processor, source_suffix(target));
 }
 
-std::string constants_header(const Template& source_template, const Problem& problem, const Bucket& bucket) {
+std::string constants_header(const KernelTemplate& source_template, const Problem& problem,
+                             const Bucket& bucket) {
     std::string text = fmt::format(
         "// Generated: the constants of one specialisation of {}.\n"
         "#pragma once\n\n",
@@ -147,21 +148,23 @@ Result<TemplateSource> read_template(std::string_view template_id, const tables:
     return source;
 }
 
-Result<Specialisation> specialise(const Operator& op, const Problem& problem, const Bucket& bucket,
-                                  const tables::Target& target, const TemplateSource& source) {
+namespace {
+
+tl::unexpected<Error> no_template(const Operator& op, const Bucket& bucket, const tables::Target& target) {
+    return fail(ErrorCode::not_found, Stage::table,
+                fmt::format("{} has no template {} for {}", op.name(), bucket.template_id, target.processor));
+}
+
+Specialisation specialise(const Operator& op, const KernelTemplate& source_template, const Problem& problem,
+                          const Bucket& bucket, const tables::Target& target, const TemplateSource& source) {
     Specialisation result;
     result.op = &op;
-    result.source_template = op.find_template(bucket.template_id, target.processor);
-    if (result.source_template == nullptr) {
-        return fail(
-            ErrorCode::not_found, Stage::table,
-            fmt::format("{} has no template {} for {}", op.name(), bucket.template_id, target.processor));
-    }
+    result.source_template = &source_template;
     result.problem = problem;
     result.bucket = bucket;
     result.target = target;
-    result.kernel_name = result.source_template->kernel_name(problem, bucket);
-    result.kernels = result.source_template->kernels(problem, bucket);
+    result.kernel_name = source_template.kernel_name(problem, bucket);
+    result.kernels = source_template.kernels(problem, bucket);
 
     compile::CompileRequest& request = result.request;
     request.name = source.name;
@@ -170,17 +173,61 @@ Result<Specialisation> specialise(const Operator& op, const Problem& problem, co
         request.headers.push_back(header.file);
     }
     request.headers.push_back(
-        {std::string(kConstantsName), constants_header(*result.source_template, problem, bucket)});
+        {std::string(kConstantsName), constants_header(source_template, problem, bucket)});
     request.target = target.text();
-    request.options = result.source_template->options();
+    request.options = source_template.options();
     result.request_document = request_document(result, source);
     return result;
 }
 
+}  // namespace
+
 Result<Specialisation> specialise(const Operator& op, const Problem& problem, const Bucket& bucket,
                                   const tables::Target& target, const SourceLookup& lookup) {
-    Result<TemplateSource> source = read_template(bucket.template_id, target, lookup);
-    return source ? specialise(op, problem, bucket, target, *source) : Result<Specialisation>(fail(source));
+    const auto* known =
+        dynamic_cast<const KernelTemplate*>(op.find_template(bucket.template_id, target.processor));
+    if (known == nullptr) {
+        return no_template(op, bucket, target);
+    }
+    const Result<TemplateSource> source = read_template(bucket.template_id, target, lookup);
+    return source ? specialise(op, *known, problem, bucket, target, *source)
+                  : Result<Specialisation>(tl::unexpected<Error>(source.error()));
+}
+
+Result<Pipeline> make_pipeline(const Operator& op, const Problem& problem, const Bucket& bucket,
+                               const tables::Target& target, const TemplateReader& read) {
+    Pipeline result;
+    result.op = &op;
+    result.source_template = op.find_template(bucket.template_id, target.processor);
+    if (result.source_template == nullptr) {
+        return no_template(op, bucket, target);
+    }
+    result.problem = problem;
+    result.bucket = bucket;
+    result.target = target;
+    result.kernel_name = result.source_template->kernel_name(problem, bucket);
+    for (const PipelineStage& stage : result.source_template->stages(problem, bucket)) {
+        const auto source = read(stage.source->id(), target);
+        if (!source) {
+            return tl::unexpected<Error>(source.error());
+        }
+        result.stages.push_back({specialise(stage.op != nullptr ? *stage.op : op, *stage.source,
+                                            stage.problem, stage.bucket, target, **source),
+                                 stage.kernarg_offset});
+    }
+    return result;
+}
+
+Result<Pipeline> make_pipeline(const Operator& op, const Problem& problem, const Bucket& bucket,
+                               const tables::Target& target, const SourceLookup& lookup) {
+    const TemplateReader read =
+        [&lookup](std::string_view id,
+                  const tables::Target& of) -> Result<std::shared_ptr<const TemplateSource>> {
+        Result<TemplateSource> source = read_template(id, of, lookup);
+        return source ? std::make_shared<const TemplateSource>(*std::move(source))
+                      : Result<std::shared_ptr<const TemplateSource>>(fail(source));
+    };
+    return make_pipeline(op, problem, bucket, target, read);
 }
 
 }  // namespace kiln::operators

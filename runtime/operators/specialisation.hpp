@@ -1,8 +1,10 @@
-// A specialisation: one bucket of one row turned into what is compiled and what it is kept under.
+// A specialisation: what is compiled, and what it is kept under. A pipeline: one bucket of one row turned
+// into the specialisations that a launch runs.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,19 +35,37 @@ struct TemplateSource {
 
 struct Specialisation {
     const Operator* op = nullptr;
-    const Template* source_template = nullptr;
+    const KernelTemplate* source_template = nullptr;
     Problem problem;
     Bucket bucket;
     tables::Target target;
     std::string kernel_name;
-    std::vector<KernelLaunch> kernels;  // Template::kernels()
+    std::vector<KernelLaunch> kernels;  // KernelTemplate::kernels()
 
     compile::CompileRequest request;  // template text, the headers it includes, constants.h, target, options
     std::string request_document;     // the request part of the key: JSON
+};
+
+struct SpecialisedStage {
+    Specialisation specialisation;
+    std::uint32_t kernarg_offset = 0;  // of its arguments in the block that a launch packs
+};
+
+// What serves one bucket of a row. Where the bucket's template has a source of its own it has one stage,
+// which says the same of itself.
+struct Pipeline {
+    const Operator* op = nullptr;
+    const Template* source_template = nullptr;
+    Problem problem;
+    Bucket bucket;
+    tables::Target target;
+    std::string kernel_name;               // Template::kernel_name()
+    std::vector<SpecialisedStage> stages;  // at least one, in the order of a launch
 
     [[nodiscard]] WorkspaceNeed workspace(std::int64_t m) const {
         return source_template->workspace(problem, bucket, m);
     }
+    [[nodiscard]] bool is_deterministic() const { return source_template->is_deterministic(problem, bucket); }
 };
 
 // What the names of sources for a target end with: "hip", and "cu" for NVIDIA's processors.
@@ -55,7 +75,7 @@ struct Specialisation {
 [[nodiscard]] std::string template_path(std::string_view template_id, const tables::Target& target);
 
 // The generated header that carries the constants and the kernels' symbols to the template.
-[[nodiscard]] std::string constants_header(const Template& source_template, const Problem& problem,
+[[nodiscard]] std::string constants_header(const KernelTemplate& source_template, const Problem& problem,
                                            const Bucket& bucket);
 
 // The template's file for the target, the headers that it includes by #include "...", and those that they
@@ -65,13 +85,20 @@ struct Specialisation {
 [[nodiscard]] Result<TemplateSource> read_template(std::string_view template_id, const tables::Target& target,
                                                    const SourceLookup& lookup);
 
-// Requires a bucket that the template's check() accepts, and the source of that template for that target.
-[[nodiscard]] Result<Specialisation> specialise(const Operator& op, const Problem& problem,
-                                                const Bucket& bucket, const tables::Target& target,
-                                                const TemplateSource& source);
-// Both in one, for a single specialisation.
+// Requires a bucket that the template's check() accepts. not_found where the operator has no such template
+// with a source of its own.
 [[nodiscard]] Result<Specialisation> specialise(const Operator& op, const Problem& problem,
                                                 const Bucket& bucket, const tables::Target& target,
                                                 const SourceLookup& lookup);
+
+// The text of a template for a target, as read_template() gives it.
+using TemplateReader = std::function<Result<std::shared_ptr<const TemplateSource>>(
+    std::string_view template_id, const tables::Target& target)>;
+
+// Requires a bucket that its template's check() accepts. not_found where the operator has no such template.
+[[nodiscard]] Result<Pipeline> make_pipeline(const Operator& op, const Problem& problem, const Bucket& bucket,
+                                             const tables::Target& target, const TemplateReader& read);
+[[nodiscard]] Result<Pipeline> make_pipeline(const Operator& op, const Problem& problem, const Bucket& bucket,
+                                             const tables::Target& target, const SourceLookup& lookup);
 
 }  // namespace kiln::operators

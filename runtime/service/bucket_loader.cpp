@@ -1,10 +1,13 @@
 #include "runtime/service/bucket_loader.hpp"
 
 #include <algorithm>
+#include <future>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/log.hpp"
+#include "base/signals_blocked.hpp"
 #include "runtime/service/budget.hpp"
 #include "runtime/service/metadata.hpp"
 
@@ -13,8 +16,10 @@ namespace kiln::service {
 namespace {
 
 using operators::Answer;
+using operators::Pipeline;
 using operators::Refusal;
 using operators::Specialisation;
+using operators::SpecialisedStage;
 
 // Errors that speak of the specialisation itself, so that trying again would only fail again. A cache that is
 // not warm or a compiler that is not installed may be put right while the process runs.
@@ -31,29 +36,33 @@ bool disables(const Error& error) {
 
 }  // namespace
 
-Refusal BucketLoader::disabled(const Specialisation& specialisation) {
-    return {KILN_DECLINE_DISABLED,
-            {ErrorCode::invalid_argument, Stage::configure,
-             fmt::format("{} failed earlier", specialisation.kernel_name)}};
+ArtifactSource LoadedBucket::source() const {
+    return std::ranges::find(sources, ArtifactSource::compiled) != sources.end() ? ArtifactSource::compiled
+                                                                                 : ArtifactSource::cache;
 }
 
-std::shared_ptr<Health> BucketLoader::health(int ordinal, const Specialisation& specialisation) {
+std::shared_ptr<BucketLoader::Resident> BucketLoader::resident(int ordinal,
+                                                               const Specialisation& specialisation) {
     const Digest digest = sha256(specialisation.request_document);
     const std::lock_guard lock(mutex_);
-    if (health_.size() >= next_forget_) {
+    if (residents_.size() >= next_forget_) {
         forget_unused();
     }
-    std::shared_ptr<Health>& health = health_[{ordinal, digest}];
-    if (health == nullptr) {
-        health = std::make_shared<Health>();
+    std::shared_ptr<Resident>& resident = residents_[{ordinal, digest}];
+    if (resident == nullptr) {
+        resident = std::make_shared<Resident>();
     }
-    return health;
+    return resident;
 }
 
 void BucketLoader::forget_unused() {
-    std::erase_if(health_,
+    std::erase_if(residents_,
                   [](const auto& entry) { return entry.second.use_count() == 1 && !entry.second->disabled; });
-    next_forget_ = std::max<std::size_t>(256, 2 * health_.size());
+    next_forget_ = std::max<std::size_t>(256, 2 * residents_.size());
+}
+
+std::shared_ptr<Health> BucketLoader::health(int ordinal, const Specialisation& specialisation) {
+    return resident(ordinal, specialisation);
 }
 
 bool BucketLoader::is_disabled(int ordinal, const Specialisation& specialisation) {
@@ -63,6 +72,20 @@ bool BucketLoader::is_disabled(int ordinal, const Specialisation& specialisation
     const Digest digest = sha256(specialisation.request_document);
     const std::lock_guard lock(mutex_);
     return not_to_be_built_.contains(digest);
+}
+
+std::optional<Refusal> BucketLoader::disabled(int ordinal, const Pipeline& pipeline) {
+    for (const auto& [specialisation, offset] : pipeline.stages) {
+        if (is_disabled(ordinal, specialisation)) {
+            const bool is_alone = pipeline.stages.size() == 1;
+            return Refusal{KILN_DECLINE_DISABLED,
+                           {ErrorCode::invalid_argument, Stage::configure,
+                            fmt::format("{}{} failed earlier",
+                                        is_alone ? "" : fmt::format("{}: its stage ", pipeline.kernel_name),
+                                        specialisation.kernel_name)}};
+        }
+    }
+    return std::nullopt;
 }
 
 Refusal BucketLoader::refuse(int ordinal, const Specialisation& specialisation, Error error) {
@@ -83,51 +106,120 @@ Refusal BucketLoader::refuse(int ordinal, const Specialisation& specialisation, 
     return {0, std::move(error)};
 }
 
-Result<LoadedBucketPtr> BucketLoader::load(device::Device& device, const Artifact& artifact) {
-    const Specialisation& specialisation = artifact.specialisation;
+std::vector<Result<ArtifactPtr>> BucketLoader::obtain_artifacts(const Wanted& wanted) {
+    std::map<std::string_view, std::shared_future<Result<ArtifactPtr>>> by_request;
+    for (const Specialisation* specialisation : wanted) {
+        if (by_request.contains(specialisation->request_document)) {
+            continue;
+        }
+        const auto obtain = [this, specialisation] { return builder_->obtain(*specialisation); };
+        std::shared_future<Result<ArtifactPtr>> result;
+        try {
+            // The last one is this thread's own.
+            const auto policy = specialisation == wanted.back() ? std::launch::deferred : std::launch::async;
+            const SignalsBlocked blocked;
+            result = std::async(policy, obtain).share();
+        } catch (const std::system_error&) {
+            // No thread to be had: this one does it, below.
+            result = std::async(std::launch::deferred, obtain).share();
+        }
+        by_request.emplace(specialisation->request_document, std::move(result));
+    }
+    for (auto& [request, result] : by_request) {
+        if (result.wait_for(std::chrono::seconds(0)) == std::future_status::deferred) {
+            result.wait();
+        }
+    }
+    std::vector<Result<ArtifactPtr>> results;
+    for (const Specialisation* specialisation : wanted) {
+        results.push_back(by_request.at(specialisation->request_document).get());
+    }
+    return results;
+}
+
+Result<std::shared_ptr<device::Module>> BucketLoader::load_module(device::Device& device,
+                                                                  const Artifact& artifact,
+                                                                  Resident& resident) {
+    const std::lock_guard lock(resident.mutex);
+    if (std::shared_ptr<device::Module> loaded = resident.module.lock();
+        loaded != nullptr && resident.key_digest == artifact.key_digest) {
+        return loaded;
+    }
+    const std::string& kernel_name = artifact.specialisation.kernel_name;
+    Result<std::unique_ptr<device::Module>> module = device.load(artifact.code_object);
+    ++loads_;
+    if (!module) {
+        return fail(module.error().code, module.error().stage,
+                    fmt::format("{}: {}", kernel_name, module.error().message));
+    }
+    log::event(
+        log::Level::info, "load",
+        {{"kernel", kernel_name}, {"device", device.info().ordinal}, {"source", to_text(artifact.source)}});
+    std::shared_ptr<device::Module> shared = *std::move(module);
+    resident.module = shared;
+    resident.key_digest = artifact.key_digest;
+    return shared;
+}
+
+Result<void> BucketLoader::load_stage(device::Device& device, const SpecialisedStage& stage,
+                                      const Artifact& artifact, LoadedBucket& bucket) {
+    // The artifact's own may be of another bucket, with another budget, that came to the same code.
+    const Specialisation& specialisation = stage.specialisation;
     const Result<compile::CodeObject> code_object = compile::read_code_object(artifact.code_object);
     if (!code_object) {
         return fail(ErrorCode::load_failed, Stage::load,
                     fmt::format("{}: {}", specialisation.kernel_name, code_object.error().message));
     }
     if (Result<void> checked = check_kernel_abi(specialisation, *code_object); !checked) {
-        return fail(checked);
+        return checked;
     }
-    Result<std::unique_ptr<device::Module>> module = device.load(artifact.code_object);
-    ++loads_;
+    const std::shared_ptr<Resident> resident = this->resident(device.info().ordinal, specialisation);
+    Result<std::shared_ptr<device::Module>> module = load_module(device, artifact, *resident);
     if (!module) {
-        return fail(module.error().code, module.error().stage,
-                    fmt::format("{}: {}", specialisation.kernel_name, module.error().message));
+        return fail(module);
     }
-    std::vector<LoadedKernel> kernels;
+    const auto index = static_cast<std::uint32_t>(bucket.modules.size());
     for (const operators::KernelLaunch& kernel : specialisation.kernels) {
         const Result<device::Function> function = (*module)->function(kernel.symbol);
         if (!function) {
             return tl::unexpected<Error>(function.error());
         }
-        kernels.push_back({*function, kernel.shape, kernel.grid_x});
+        bucket.kernels.push_back({*function, kernel.shape, kernel.grid_x, stage.kernarg_offset,
+                                  specialisation.source_template->kernargs().bytes, index});
     }
-    const int ordinal = device.info().ordinal;
-    log::event(
-        log::Level::info, "load",
-        {{"kernel", specialisation.kernel_name}, {"device", ordinal}, {"source", to_text(artifact.source)}});
-    return std::make_unique<const LoadedBucket>(
-        LoadedBucket{std::move(kernels), health(ordinal, specialisation), *std::move(module), artifact.source,
-                     over_budget(specialisation, *code_object)});
+    bucket.modules.push_back(*std::move(module));
+    bucket.sources.push_back(artifact.source);
+    std::ranges::move(over_budget(specialisation, *code_object), std::back_inserter(bucket.over_budget));
+    return {};
 }
 
-Answer<LoadedBucketPtr> BucketLoader::obtain(device::Device& device, const Specialisation& specialisation) {
+Answer<LoadedBucketPtr> BucketLoader::load(device::Device& device, const Pipeline& pipeline,
+                                           std::span<const Result<ArtifactPtr>> artifacts) {
     const int ordinal = device.info().ordinal;
-    if (is_disabled(ordinal, specialisation)) {
-        return tl::unexpected(disabled(specialisation));
+    for (std::size_t i = 0; i < artifacts.size(); ++i) {
+        if (!artifacts[i]) {
+            return tl::unexpected(refuse(ordinal, pipeline.stages[i].specialisation, artifacts[i].error()));
+        }
     }
-    Result<ArtifactPtr> artifact = builder_->obtain(specialisation);
-    Result<LoadedBucketPtr> bucket =
-        artifact ? load(device, **artifact) : Result<LoadedBucketPtr>(fail(artifact));
-    if (!bucket) {
-        return tl::unexpected(refuse(ordinal, specialisation, std::move(bucket.error())));
+    auto bucket = std::make_unique<LoadedBucket>();
+    for (std::size_t i = 0; i < artifacts.size(); ++i) {
+        const SpecialisedStage& stage = pipeline.stages[i];
+        if (Result<void> loaded = load_stage(device, stage, **artifacts[i], *bucket); !loaded) {
+            return tl::unexpected(refuse(ordinal, stage.specialisation, std::move(loaded.error())));
+        }
     }
-    return *std::move(bucket);
+    return LoadedBucketPtr(std::move(bucket));
+}
+
+Answer<LoadedBucketPtr> BucketLoader::obtain(device::Device& device, const Pipeline& pipeline) {
+    if (std::optional<Refusal> disabled = this->disabled(device.info().ordinal, pipeline)) {
+        return tl::unexpected(*std::move(disabled));
+    }
+    Wanted wanted;
+    for (const SpecialisedStage& stage : pipeline.stages) {
+        wanted.push_back(&stage.specialisation);
+    }
+    return load(device, pipeline, obtain_artifacts(wanted));
 }
 
 }  // namespace kiln::service

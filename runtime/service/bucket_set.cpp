@@ -22,19 +22,24 @@ Refusal internal(const char* what) {
 }  // namespace
 
 BucketSet::BucketSet(std::shared_ptr<device::Device> device, std::shared_ptr<BucketLoader> loader,
-                     std::vector<operators::Specialisation> wanted, PrepareMode mode)
+                     std::vector<operators::Pipeline> wanted, PrepareMode mode)
     : device_(std::move(device)),
       loader_(std::move(loader)),
       wanted_(std::move(wanted)),
       unready_(mode == PrepareMode::background ? KILN_DECLINE_COMPILING : KILN_OK),
       buckets_(wanted_.size()) {
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
-        buckets_[i].max_m = wanted_[i].bucket.max_m;
-        buckets_[i].kernel_name = wanted_[i].kernel_name;
-        buckets_[i].template_id = wanted_[i].bucket.template_id;
-        buckets_[i].health = loader_->health(device_->info().ordinal, wanted_[i]);
-        buckets_[i].needs_workspace = wanted_[i].workspace(buckets_[i].max_m).any();
-        buckets_[i].specialisation = &wanted_[i];
+        const operators::Pipeline& pipeline = wanted_[i];
+        buckets_[i].max_m = pipeline.bucket.max_m;
+        buckets_[i].kernel_name = pipeline.kernel_name;
+        buckets_[i].template_id = pipeline.bucket.template_id;
+        for (const operators::SpecialisedStage& stage : pipeline.stages) {
+            buckets_[i].health.push_back(loader_->health(device_->info().ordinal, stage.specialisation));
+        }
+        buckets_[i].needs_workspace = pipeline.workspace(buckets_[i].max_m).any();
+        buckets_[i].is_deterministic = pipeline.is_deterministic();
+        buckets_[i].typed = pipeline.source_template->typed(pipeline.problem, pipeline.bucket);
+        buckets_[i].pipeline = &pipeline;
         buckets_[i].unready_ = unready_;
     }
 }
@@ -46,7 +51,7 @@ void BucketSet::set_loaded(std::size_t index, LoadedBucketPtr loaded) {
 
 kiln_status BucketSet::ready(std::size_t index) const noexcept {
     const PlanBucket& bucket = buckets_[index];
-    if (bucket.health->disabled.load(std::memory_order_relaxed)) {
+    if (bucket.is_disabled()) {
         return KILN_DECLINE_DISABLED;
     }
     if (bucket.loaded() != nullptr) {
@@ -58,7 +63,7 @@ kiln_status BucketSet::ready(std::size_t index) const noexcept {
 
 kiln_status BucketSet::first_use(std::size_t index, device::Stream stream) noexcept try {
     PlanBucket& bucket = buckets_[index];
-    if (bucket.health->disabled.load(std::memory_order_relaxed)) {
+    if (bucket.is_disabled()) {
         return KILN_DECLINE_DISABLED;
     }
     if (const kiln_status unready = bucket.unready_.load(std::memory_order_relaxed); unready != KILN_OK) {
@@ -127,7 +132,7 @@ kiln_status BucketSet::settle(PlanBucket& bucket, Answer<LoadedBucketPtr> answer
         }
     }
     settled_.notify_all();
-    if (status != KILN_OK && status != KILN_DECLINE_DISABLED && !bucket.health->disabled) {
+    if (status != KILN_OK && status != KILN_DECLINE_DISABLED && !bucket.is_disabled()) {
         log::write(expected == Expected::yes ? log::Level::debug
                    : status > 0              ? log::Level::info
                                              : log::Level::warning,
@@ -142,7 +147,7 @@ std::vector<std::size_t> BucketSet::claim() {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
         PlanBucket& bucket = buckets_[i];
-        if (bucket.loaded() == nullptr && !bucket.in_progress_ && !bucket.health->disabled &&
+        if (bucket.loaded() == nullptr && !bucket.in_progress_ && !bucket.is_disabled() &&
             (!bucket.failure_ || bucket.reported_)) {
             bucket.in_progress_ = true;
             bucket.failure_.reset();
@@ -172,15 +177,15 @@ std::optional<Refusal> BucketSet::first_failure() {
     for (std::size_t i = 0; i < buckets_.size(); ++i) {
         PlanBucket& bucket = buckets_[i];
         const bool is_news = bucket.failure_ && !std::exchange(bucket.reported_, true);
-        if (first || (!bucket.failure_ && !bucket.health->disabled)) {
+        if (first || (!bucket.failure_ && !bucket.is_disabled())) {
             continue;
         }
-        if (!bucket.health->disabled || is_news) {
+        if (!bucket.is_disabled() || is_news) {
             first = bucket.failure_;
             continue;
         }
-        first = BucketLoader::disabled(wanted_[i]);
-        if (bucket.failure_) {
+        first = loader_->disabled(device_->info().ordinal, wanted_[i]);
+        if (first && bucket.failure_) {
             first->error.message += ": " + bucket.failure_->error.message;
         }
     }

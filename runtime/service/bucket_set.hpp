@@ -5,6 +5,7 @@
 //  2. One attempt to obtain a bucket at a time; whoever else needs it waits for that one.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -29,9 +30,18 @@ class PlanBucket {
     std::int64_t max_m = 0;
     std::string kernel_name;
     std::string template_id;
-    std::shared_ptr<Health> health;
+    std::vector<std::shared_ptr<Health>> health;  // by stage
     bool needs_workspace = false;
-    const operators::Specialisation* specialisation = nullptr;  // lives as long as the set
+    bool is_deterministic = true;
+    operators::TypedBucket typed;
+    const operators::Pipeline* pipeline = nullptr;  // lives as long as the set
+
+    // Any stage failed on the device, so that no launch of the bucket goes through.
+    [[nodiscard]] bool is_disabled() const noexcept {
+        return std::any_of(health.begin(), health.end(), [](const std::shared_ptr<Health>& stage) {
+            return stage->disabled.load(std::memory_order_relaxed);
+        });
+    }
 
     // Null until it is loaded.
     [[nodiscard]] const LoadedBucket* loaded() const noexcept {
@@ -57,7 +67,7 @@ class BucketSet {
   public:
     // At least one, by ascending max_m.
     BucketSet(std::shared_ptr<device::Device> device, std::shared_ptr<BucketLoader> loader,
-              std::vector<operators::Specialisation> wanted, PrepareMode mode);
+              std::vector<operators::Pipeline> wanted, PrepareMode mode);
 
     [[nodiscard]] std::span<const PlanBucket> buckets() const { return buckets_; }
 
@@ -94,7 +104,7 @@ class BucketSet {
     // Constant after construction.
     const std::shared_ptr<device::Device> device_;
     const std::shared_ptr<BucketLoader> loader_;
-    const std::vector<operators::Specialisation> wanted_;
+    const std::vector<operators::Pipeline> wanted_;
     const kiln_status unready_;
 
     std::mutex mutex_;

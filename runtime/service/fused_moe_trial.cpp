@@ -61,7 +61,8 @@ class FusedMoeCase final : public TrialCase {
         return service::launch<operators::FusedMoeProblem>(plan, stream, m, args);
     }
 
-    TrialVerdict compare(std::int64_t m, std::span<const Bytes> outputs) const override {
+    TrialVerdict compare(const PlanBucket& /*bucket*/, std::int64_t m,
+                         std::span<const Bytes> outputs) const override {
         const auto comparison = operators::compare_fused_moe(elements_of<std::uint16_t>(outputs[0]),
                                                              reference_, m, arrays_.problem.hidden);
         TrialVerdict verdict{comparison.error, operators::FusedMoeComparison::kBound, comparison.passed(),

@@ -8,9 +8,25 @@
 
 namespace kiln::service {
 
+template <class Problem, class Args>
+[[nodiscard]] auto packed(const Problem& problem, std::int64_t m, const Args& args, const Plan& plan,
+                          const PlanBucket& bucket) noexcept {
+    if constexpr (requires { args.workspace; }) {
+        const operators::Workspace workspace = plan.split_workspace(args.workspace);
+        if constexpr (requires { pack(problem, m, args, workspace, bucket.typed); }) {
+            return pack(problem, m, args, workspace, bucket.typed);
+        } else {
+            return pack(problem, m, args, workspace);
+        }
+    } else {
+        return pack(problem, m, args);
+    }
+}
+
 // `Problem` is the operator's member of TypedProblem. Beside it stand check_launch(problem, m, args), which
-// says what a launch declines for, and pack(problem, m, args), which makes the argument block that every
-// kernel of the operator takes. Where `Args` has a workspace, pack() gets its parts as a fourth argument.
+// says what a launch declines for, and pack(problem, m, args), which makes the block of arguments that holds
+// those of every template of the operator. Where `Args` has a workspace, pack() gets its parts as a fourth
+// argument, and, where it takes a fifth, the bucket.
 template <class Problem, class Args>
 [[nodiscard]] kiln_status launch(const Plan& plan, device::Stream stream, std::int64_t m,
                                  const Args& args) noexcept {
@@ -24,16 +40,17 @@ template <class Problem, class Args>
     if (const int decline = check_launch(*problem, m, args); decline != KILN_OK) {
         return plan.declined(decline);
     }
+    const PlanBucket* const bucket = plan.bucket_for(m);
     if constexpr (requires { args.workspace; }) {
-        if (const kiln_status decline = plan.check_workspace(m, args.workspace); decline != KILN_OK) {
+        if (const kiln_status decline = plan.check_workspace(bucket, args.workspace); decline != KILN_OK) {
             return plan.declined(decline);
         }
-        auto kernargs = pack(*problem, m, args, plan.split_workspace(args.workspace));
-        return plan.enqueue(stream, m, &kernargs, sizeof(kernargs));
-    } else {
-        auto kernargs = pack(*problem, m, args);
-        return plan.enqueue(stream, m, &kernargs, sizeof(kernargs));
     }
+    if (bucket == nullptr) {
+        return plan.declined(KILN_DECLINE_M_TOO_LARGE);
+    }
+    auto kernargs = packed(*problem, m, args, plan, *bucket);
+    return plan.enqueue(*bucket, stream, m, &kernargs);
 }
 
 }  // namespace kiln::service

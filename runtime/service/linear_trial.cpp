@@ -41,7 +41,8 @@ class LinearCase final : public TrialCase {
         return service::launch<operators::LinearProblem>(plan, stream, m, args);
     }
 
-    TrialVerdict compare(std::int64_t m, std::span<const Bytes> outputs) const override {
+    TrialVerdict compare(const PlanBucket& /*bucket*/, std::int64_t m,
+                         std::span<const Bytes> outputs) const override {
         const auto comparison =
             operators::compare_linear(elements_of<std::uint16_t>(outputs[0]), reference_, m, arrays_.n);
         std::string remark = fmt::format("{} of {} differ", comparison.differing, comparison.outputs);

@@ -114,7 +114,7 @@ Result<void> check_kernel(const operators::Specialisation& specialisation,
     std::vector<compile::KernelArgument> found;
     std::copy_if(kernel->arguments.begin(), kernel->arguments.end(), std::back_inserter(found),
                  [](const compile::KernelArgument& argument) { return !argument.is_hidden(); });
-    const auto wanted = specialisation.op->kernargs();
+    const auto wanted = specialisation.source_template->kernargs().arguments;
     const bool has_names = !is_cubin(code_object);
     for (std::size_t i = 0; i < std::min(wanted.size(), found.size()); ++i) {
         if ((has_names && wanted[i].name != found[i].name) || wanted[i].offset != found[i].offset ||

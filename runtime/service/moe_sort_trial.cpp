@@ -88,7 +88,8 @@ class MoeSortCase final : public TrialCase {
         return service::launch<MoeSortProblem>(plan, stream, m, args);
     }
 
-    TrialVerdict compare(std::int64_t m, std::span<const Bytes> outputs) const override {
+    TrialVerdict compare(const PlanBucket& /*bucket*/, std::int64_t m,
+                         std::span<const Bytes> outputs) const override {
         const MoeSortArrays arrays = operators::head(arrays_, m);
         const MoeSortResult expected = operators::moe_sort_reference(arrays, kBefore);
         MoeSortResult found = operators::filled_moe_sort_result(problem(), m, kBefore);

@@ -16,7 +16,7 @@ constexpr std::int64_t kWorkspaceAlignment = 256;
 std::int64_t zeroed_bytes_of(std::span<const PlanBucket> buckets) {
     std::int64_t most = 0;
     for (const PlanBucket& bucket : buckets) {
-        most = std::max(most, bucket.specialisation->workspace(bucket.max_m).zeroed);
+        most = std::max(most, bucket.pipeline->workspace(bucket.max_m).zeroed);
     }
     return (most + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
 }
@@ -51,18 +51,14 @@ Plan::Plan(const operators::Operator& op, operators::Problem problem, std::share
     }
 }
 
-kiln_status Plan::enqueue(device::Stream stream, std::int64_t m, void* kernargs,
-                          std::size_t kernarg_bytes) const noexcept {
-    const PlanBucket* bucket = bucket_for(m);
-    if (bucket == nullptr) {
-        return declined(KILN_DECLINE_M_TOO_LARGE);
-    }
-    const kiln_status status = launch(*bucket, stream, m, kernargs, kernarg_bytes);
+kiln_status Plan::enqueue(const PlanBucket& bucket, device::Stream stream, std::int64_t m,
+                          void* kernargs) const noexcept {
+    const kiln_status status = launch(bucket, stream, m, kernargs);
     return status > 0 ? declined(status) : status;
 }
 
-kiln_status Plan::launch(const PlanBucket& bucket, device::Stream stream, std::int64_t m, void* kernargs,
-                         std::size_t kernarg_bytes) const noexcept {
+kiln_status Plan::launch(const PlanBucket& bucket, device::Stream stream, std::int64_t m,
+                         void* kernargs) const noexcept {
     if (const int current = device_->current_ordinal(); current != ordinal_) {
         return current < 0 ? -KILN_ERROR_DEVICE_FAILED : KILN_DECLINE_OTHER_DEVICE;
     }
@@ -73,15 +69,17 @@ kiln_status Plan::launch(const PlanBucket& bucket, device::Stream stream, std::i
         }
         loaded = bucket.loaded();
     }
-    if (loaded->health->disabled.load(std::memory_order_relaxed)) {
+    if (bucket.is_disabled()) {
         return KILN_DECLINE_DISABLED;
     }
     for (const LoadedKernel& kernel : loaded->kernels) {
         device::LaunchShape shape = kernel.shape;
         shape.grid.x = kernel.grid_x(m);
-        if (const int error = device_->launch(kernel.function, shape, stream, kernargs, kernarg_bytes);
+        void* const arguments = static_cast<std::byte*>(kernargs) + kernel.kernarg_offset;
+        if (const int error =
+                device_->launch(kernel.function, shape, stream, arguments, kernel.kernarg_bytes);
             error != 0) {
-            return refused(bucket, error);
+            return refused(bucket, kernel.stage, error);
         }
     }
     return KILN_OK;
@@ -97,7 +95,7 @@ std::int64_t Plan::workspace_bytes(std::int64_t max_m) const {
         }
         const std::int64_t last = std::min(bucket.max_m, max_m);
         needed = needed || bucket.needs_workspace;
-        scratch = std::max(scratch, bucket.specialisation->workspace(last).scratch);
+        scratch = std::max(scratch, bucket.pipeline->workspace(last).scratch);
         first = bucket.max_m + 1;
     }
     return needed ? zeroed_bytes_ + scratch : 0;
@@ -130,21 +128,20 @@ operators::Answer<void> Plan::init_workspace(device::Stream stream, void* worksp
     return filled ? operators::Answer<void>() : operators::failed(std::move(filled.error()));
 }
 
-kiln_status Plan::check_workspace(std::int64_t m, const void* workspace) const noexcept {
+kiln_status Plan::check_workspace(const PlanBucket* bucket, const void* workspace) const noexcept {
     if (reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
         return KILN_DECLINE_WORKSPACE_ALIGNMENT;
     }
-    const PlanBucket* bucket = bucket_for(m);
     return workspace == nullptr && bucket != nullptr && bucket->needs_workspace ? KILN_DECLINE_NULL_POINTER
                                                                                 : KILN_OK;
 }
 
-kiln_status Plan::refused(const PlanBucket& bucket, int driver_error) const noexcept try {
+kiln_status Plan::refused(const PlanBucket& bucket, std::size_t stage, int driver_error) const noexcept try {
     if (device_->is_earlier_failure(driver_error)) {
         return -KILN_ERROR_DEVICE_FAILED;
     }
     loader_->ledger().disable(
-        *bucket.health, bucket.kernel_name,
+        *bucket.health[stage], bucket.pipeline->stages[stage].specialisation.kernel_name,
         fmt::format("the driver refused to launch it: {}", device_->describe(driver_error)));
     return -KILN_ERROR_LAUNCH_FAILED;
 } catch (const std::exception&) {

@@ -25,9 +25,10 @@ class Plan {
          std::shared_ptr<BucketLoader> loader, std::shared_ptr<BucketSet> buckets,
          std::shared_ptr<Background> background);
 
-    // The launch path. M is at least 1. Returns KILN_OK, a decline, or minus an error code.
-    [[nodiscard]] kiln_status enqueue(device::Stream stream, std::int64_t m, void* kernargs,
-                                      std::size_t kernarg_bytes) const noexcept;
+    // The launch path. `bucket` is bucket_for(m), `kernargs` the block that the operator packs. Returns
+    // KILN_OK, a decline, or minus an error code.
+    [[nodiscard]] kiln_status enqueue(const PlanBucket& bucket, device::Stream stream, std::int64_t m,
+                                      void* kernargs) const noexcept;
 
     // What a launch of up to `max_m` tokens needs of workspace, in bytes; as kiln_plan_workspace_bytes.
     [[nodiscard]] std::int64_t workspace_bytes(std::int64_t max_m) const;
@@ -37,8 +38,9 @@ class Plan {
     // The bytes in front that are zero between launches, the same for every M.
     [[nodiscard]] std::int64_t zeroed_bytes() const { return zeroed_bytes_; }
 
-    // What keeps a launch of m from using the workspace: a decline, or KILN_OK.
-    [[nodiscard]] kiln_status check_workspace(std::int64_t m, const void* workspace) const noexcept;
+    // What keeps a launch from using the workspace: a decline, or KILN_OK. Null is a bucket for an M that
+    // none serves.
+    [[nodiscard]] kiln_status check_workspace(const PlanBucket* bucket, const void* workspace) const noexcept;
     [[nodiscard]] operators::Workspace split_workspace(void* workspace) const noexcept {
         return {workspace,
                 workspace != nullptr ? static_cast<std::byte*>(workspace) + zeroed_bytes_ : nullptr};
@@ -84,8 +86,9 @@ class Plan {
 
   private:
     [[nodiscard]] kiln_status launch(const PlanBucket& bucket, device::Stream stream, std::int64_t m,
-                                     void* kernargs, std::size_t kernarg_bytes) const noexcept;
-    [[nodiscard]] kiln_status refused(const PlanBucket& bucket, int driver_error) const noexcept;
+                                     void* kernargs) const noexcept;
+    [[nodiscard]] kiln_status refused(const PlanBucket& bucket, std::size_t stage,
+                                      int driver_error) const noexcept;
     [[nodiscard]] std::size_t index_of(const PlanBucket& bucket) const noexcept {
         return static_cast<std::size_t>(&bucket - buckets_.data());
     }

@@ -1,10 +1,9 @@
-#include <future>
-#include <system_error>
+#include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include <fmt/format.h>
-
-#include "base/signals_blocked.hpp"
 #include "runtime/service/service.hpp"
 
 namespace kiln::service {
@@ -12,32 +11,9 @@ namespace kiln::service {
 namespace {
 
 using operators::failed;
+using operators::Pipeline;
 using operators::Refusal;
-using operators::Specialisation;
-
-// Obtains all at once, so that misses compile in parallel. Answers in the order of `specialisations`.
-std::vector<Result<ArtifactPtr>> obtain_all(Builder& builder,
-                                            const std::vector<Specialisation>& specialisations) {
-    std::vector<std::future<Result<ArtifactPtr>>> rest;
-    for (std::size_t i = 1; i < specialisations.size(); ++i) {
-        const auto obtain = [&builder, &specialisation = specialisations[i]] {
-            return builder.obtain(specialisation);
-        };
-        try {
-            const SignalsBlocked blocked;
-            rest.push_back(std::async(std::launch::async, obtain));
-        } catch (const std::system_error&) {
-            // No thread to be had: this one does it, below.
-            rest.push_back(std::async(std::launch::deferred, obtain));
-        }
-    }
-    std::vector<Result<ArtifactPtr>> results;
-    results.push_back(builder.obtain(specialisations.front()));
-    for (std::future<Result<ArtifactPtr>>& result : rest) {
-        results.push_back(result.get());
-    }
-    return results;
-}
+using operators::SpecialisedStage;
 
 }  // namespace
 
@@ -67,14 +43,14 @@ Answer<Service::Resolved> Service::resolve(int ordinal, const Operator& op, cons
     }
     Resolved resolved{*std::move(device), {}, {}};
     for (const tables::Bucket& bucket : (*row)->buckets) {
-        Result<Specialisation> specialisation = specialise_with(snapshot->sources, **row, bucket);
-        if (!specialisation) {
-            return failed(std::move(specialisation.error()));
+        Result<Pipeline> pipeline = pipeline_with(snapshot->sources, **row, bucket);
+        if (!pipeline) {
+            return failed(std::move(pipeline.error()));
         }
-        if (loader_->is_disabled(ordinal, *specialisation)) {
-            resolved.disabled.push_back(resolved.specialisations.size());
+        if (std::optional<Refusal> disabled = loader_->disabled(ordinal, *pipeline)) {
+            resolved.disabled.push_back(*std::move(disabled));
         }
-        resolved.specialisations.push_back(*std::move(specialisation));
+        resolved.pipelines.push_back(*std::move(pipeline));
     }
     return resolved;
 }
@@ -90,33 +66,45 @@ Answer<void> Service::supports(int ordinal, const Operator& op, const Problem& p
     if (!resolved) {
         answer = tl::unexpected<Refusal>(std::move(resolved.error()));
     } else if (!resolved->disabled.empty()) {
-        answer =
-            tl::unexpected(BucketLoader::disabled(resolved->specialisations[resolved->disabled.front()]));
+        answer = tl::unexpected(std::move(resolved->disabled.front()));
     }
     return noted(op, problem, std::move(answer));
 }
 
 Answer<std::shared_ptr<BucketSet>> Service::load_all(Resolved resolved) {
-    device::Device& device = *resolved.device;
-    const auto give_up = [&](std::size_t i, Error error) {
-        return tl::unexpected(
-            loader_->refuse(device.info().ordinal, resolved.specialisations[i], std::move(error)));
+    BucketLoader::Wanted wanted;
+    for (const Pipeline& pipeline : resolved.pipelines) {
+        for (const SpecialisedStage& stage : pipeline.stages) {
+            wanted.push_back(&stage.specialisation);
+        }
+    }
+    const std::vector<Result<ArtifactPtr>> artifacts = loader_->obtain_artifacts(wanted);
+    std::vector<LoadedBucketPtr> loaded(resolved.pipelines.size());
+    const auto load = [&](bool only_failed) -> Answer<void> {
+        std::span<const Result<ArtifactPtr>> rest = artifacts;
+        for (std::size_t i = 0; i < loaded.size(); ++i) {
+            const auto of_bucket = rest.first(resolved.pipelines[i].stages.size());
+            rest = rest.subspan(of_bucket.size());
+            const bool failed = !std::ranges::all_of(of_bucket, &Result<ArtifactPtr>::has_value);
+            if (only_failed && !failed) {
+                continue;
+            }
+            Answer<LoadedBucketPtr> bucket =
+                loader_->load(*resolved.device, resolved.pipelines[i], of_bucket);
+            if (!bucket) {
+                return tl::unexpected<Refusal>(std::move(bucket.error()));
+            }
+            loaded[i] = *std::move(bucket);
+        }
+        return {};
     };
-    std::vector<Result<ArtifactPtr>> artifacts = obtain_all(builder(), resolved.specialisations);
-    for (std::size_t i = 0; i < artifacts.size(); ++i) {
-        if (!artifacts[i]) {
-            return give_up(i, std::move(artifacts[i].error()));
+    // Nothing is loaded for a plan that there will not be.
+    for (const bool only_failed : {true, false}) {
+        if (Answer<void> done = load(only_failed); !done) {
+            return tl::unexpected<Refusal>(std::move(done.error()));
         }
     }
-    std::vector<LoadedBucketPtr> loaded;
-    for (std::size_t i = 0; i < artifacts.size(); ++i) {
-        Result<LoadedBucketPtr> bucket = loader_->load(device, **artifacts[i]);
-        if (!bucket) {
-            return give_up(i, std::move(bucket.error()));
-        }
-        loaded.push_back(*std::move(bucket));
-    }
-    auto set = std::make_shared<BucketSet>(resolved.device, loader_, std::move(resolved.specialisations),
+    auto set = std::make_shared<BucketSet>(resolved.device, loader_, std::move(resolved.pipelines),
                                            PrepareMode::blocking);
     for (std::size_t i = 0; i < loaded.size(); ++i) {
         set->set_loaded(i, std::move(loaded[i]));
@@ -130,9 +118,9 @@ Answer<std::shared_ptr<const Plan>> Service::make_plan(int ordinal, const Operat
     if (!resolved) {
         return tl::unexpected<Refusal>(std::move(resolved.error()));
     }
-    const std::size_t bearable = mode == PrepareMode::blocking ? 0 : resolved->specialisations.size() - 1;
+    const std::size_t bearable = mode == PrepareMode::blocking ? 0 : resolved->pipelines.size() - 1;
     if (resolved->disabled.size() > bearable) {
-        return tl::unexpected(BucketLoader::disabled(resolved->specialisations[resolved->disabled.front()]));
+        return tl::unexpected(std::move(resolved->disabled.front()));
     }
     const std::shared_ptr<device::Device> device = resolved->device;
     if (mode == PrepareMode::blocking) {
@@ -142,7 +130,7 @@ Answer<std::shared_ptr<const Plan>> Service::make_plan(int ordinal, const Operat
         }
         return std::make_shared<const Plan>(op, problem, device, loader_, *std::move(set), nullptr);
     }
-    auto set = std::make_shared<BucketSet>(device, loader_, std::move(resolved->specialisations), mode);
+    auto set = std::make_shared<BucketSet>(device, loader_, std::move(resolved->pipelines), mode);
     auto plan = std::make_shared<const Plan>(op, problem, device, loader_, std::move(set), background_);
     if (mode == PrepareMode::background) {
         plan->begin();

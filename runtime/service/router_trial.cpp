@@ -50,7 +50,8 @@ class RouterCase final : public TrialCase {
         return service::launch<operators::RouterProblem>(plan, stream, m, args);
     }
 
-    TrialVerdict compare(std::int64_t m, std::span<const Bytes> outputs) const override {
+    TrialVerdict compare(const PlanBucket& /*bucket*/, std::int64_t m,
+                         std::span<const Bytes> outputs) const override {
         const auto comparison =
             operators::compare_router(elements_of<std::int32_t>(outputs[0]), elements_of<float>(outputs[1]),
                                       reference_, m, arrays_.columns());

@@ -39,6 +39,31 @@ Result<RowPtr> row_for(const SnapshotPtr& snapshot, const tables::Row& row, cons
     return exact ? Result<RowPtr>(std::make_shared<const tables::Row>(*std::move(exact))) : fail(exact);
 }
 
+// The templates of the stages of a bucket; its own, where it is none of ours.
+std::vector<std::string> stage_ids(const Operator& op, const tables::Row& row, const tables::Bucket& bucket) {
+    const operators::Template* known = op.find_template(bucket.template_id, row.target.processor);
+    if (known == nullptr) {
+        return {bucket.template_id};
+    }
+    std::vector<std::string> ids;
+    for (const operators::PipelineStage& stage : known->stages(row.problem, bucket)) {
+        ids.emplace_back(stage.source->id());
+    }
+    return ids;
+}
+
+// The first of them that has no source for the row's target.
+std::optional<std::string> missing_source(const KernelSources& sources, const tables::Row& row,
+                                          const tables::Bucket& bucket) {
+    const Operator* op = operators::find_operator(row.operator_name);
+    for (std::string& id : op != nullptr ? stage_ids(*op, row, bucket) : std::vector{bucket.template_id}) {
+        if (!sources.has(id, row.target)) {
+            return std::move(id);
+        }
+    }
+    return std::nullopt;
+}
+
 // Problems that the tables name, and the one that the filter names where it leaves no field open, each with
 // the rows that serve it; of general rows those for that problem.
 std::vector<RowPtr> rows_of(const SnapshotPtr& snapshot, const WarmFilter& filter) {
@@ -140,6 +165,18 @@ Result<std::shared_ptr<device::Device>> Service::device(int ordinal) {
                 fmt::format("expected a device below {}, found {}", all->size(), ordinal));
 }
 
+bool Service::is_switched_off(std::string_view name) const {
+    return std::ranges::find(settings_.disable, name) != settings_.disable.end();
+}
+
+std::optional<std::string> Service::switched_off(const Operator& op, const tables::Row& row,
+                                                 const tables::Bucket& bucket) const {
+    std::vector<std::string> names = stage_ids(op, row, bucket);
+    names.push_back(bucket.template_id);
+    const auto off = std::ranges::find_if(names, [this](const auto& name) { return is_switched_off(name); });
+    return off != names.end() ? std::optional(*off) : std::nullopt;
+}
+
 Answer<RowPtr> Service::select(const Operator& op, const Problem& problem,
                                const tables::Target& target) const {
     return select_in(snapshot(), op, problem, target);
@@ -147,10 +184,7 @@ Answer<RowPtr> Service::select(const Operator& op, const Problem& problem,
 
 Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& op, const Problem& problem,
                                   const tables::Target& target) const {
-    const auto switched_off = [this](std::string_view name) {
-        return std::find(settings_.disable.begin(), settings_.disable.end(), name) != settings_.disable.end();
-    };
-    if (switched_off(op.name())) {
+    if (is_switched_off(op.name())) {
         return declined(KILN_DECLINE_SWITCHED_OFF, Stage::configure,
                         fmt::format("{} is switched off", op.name()));
     }
@@ -173,36 +207,34 @@ Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& o
         return declined(KILN_DECLINE_SHAPE, Stage::table, std::move(row.error().message));
     }
     for (const tables::Bucket& bucket : (*row)->buckets) {
-        if (switched_off(bucket.template_id)) {
+        if (const auto off = switched_off(op, **row, bucket)) {
             return declined(KILN_DECLINE_SWITCHED_OFF, Stage::configure,
-                            fmt::format("{}: {} is switched off", label(op, problem), bucket.template_id));
+                            fmt::format("{}: {} is switched off", label(op, problem), *off));
         }
-        if (!snapshot->sources.has(bucket.template_id, lookup.row->target)) {
+        if (const auto missing = missing_source(snapshot->sources, **row, bucket)) {
             return declined(
                 KILN_DECLINE_PROCESSOR, Stage::table,
                 fmt::format("{}: {} has a row for {}, but {} has no source for it", label(op, problem),
-                            lookup.row->origin.text(), lookup.row->target.text(), bucket.template_id));
+                            lookup.row->origin.text(), lookup.row->target.text(), *missing));
         }
     }
     return *std::move(row);
 }
 
-Result<operators::Specialisation> Service::specialise(const tables::Row& row,
-                                                      const tables::Bucket& bucket) const {
-    return specialise_with(snapshot()->sources, row, bucket);
+Result<operators::Pipeline> Service::pipeline(const tables::Row& row, const tables::Bucket& bucket) const {
+    return pipeline_with(snapshot()->sources, row, bucket);
 }
 
-Result<operators::Specialisation> specialise_with(const KernelSources& sources, const tables::Row& row,
-                                                  const tables::Bucket& bucket) {
+Result<operators::Pipeline> pipeline_with(const KernelSources& sources, const tables::Row& row,
+                                          const tables::Bucket& bucket) {
     const Operator* op = operators::find_operator(row.operator_name);
     if (op == nullptr) {
         return fail(ErrorCode::not_found, Stage::table, fmt::format("{} is no operator", row.operator_name));
     }
-    const auto source = sources.read(bucket.template_id, row.target);
-    if (!source) {
-        return tl::unexpected<Error>(source.error());
-    }
-    return operators::specialise(*op, row.problem, bucket, row.target, **source);
+    const operators::TemplateReader read = [&sources](std::string_view id, const tables::Target& target) {
+        return sources.read(id, target);
+    };
+    return operators::make_pipeline(*op, row.problem, bucket, row.target, read);
 }
 
 Explanation Service::explain(const Operator& op, const Problem& problem, std::int64_t m,
@@ -227,20 +259,22 @@ Explanation Service::explain(const Operator& op, const Problem& problem, std::in
                         fmt::format("expected M from 1 to {}, found {}", (*row)->buckets.back().max_m, m)}});
     }
     explanation.bucket_index = static_cast<std::size_t>(explanation.bucket - (*row)->buckets.data());
-    Result<operators::Specialisation> specialisation =
-        specialise_with(snapshot->sources, **row, *explanation.bucket);
-    if (!specialisation) {
-        return refuse({0, specialisation.error()});
+    Result<operators::Pipeline> pipeline = pipeline_with(snapshot->sources, **row, *explanation.bucket);
+    if (!pipeline) {
+        return refuse({0, pipeline.error()});
     }
-    explanation.specialisation = *std::move(specialisation);
-    Result<cache::Key> key = builder().key(*explanation.specialisation);
-    if (key) {
-        explanation.key = *std::move(key);
-    } else {
-        explanation.key_missing = key.error().message;
+    for (const auto& [specialisation, offset] : pipeline->stages) {
+        Explanation::Kept& kept = explanation.kept.emplace_back();
+        Result<cache::Key> key = builder().key(specialisation);
+        if (key) {
+            kept.key = *std::move(key);
+        } else {
+            kept.key_missing = key.error().message;
+        }
+        const Result<std::optional<ArtifactPtr>> found = builder().find(specialisation);
+        kept.cached = found && found->has_value();
     }
-    const Result<std::optional<ArtifactPtr>> found = builder().find(*explanation.specialisation);
-    explanation.cached = found && found->has_value();
+    explanation.pipeline = *std::move(pipeline);
     return explanation;
 }
 
@@ -248,22 +282,37 @@ std::vector<RowPtr> Service::rows(const WarmFilter& filter) const {
     return rows_of(snapshot(), filter);
 }
 
-std::vector<operators::Specialisation> Service::matching(const WarmFilter& filter,
-                                                         std::vector<Error>& errors) const {
+bool Service::is_switched_off(const tables::Row& row) const {
+    const Operator* op = operators::find_operator(row.operator_name);
+    return op != nullptr && (is_switched_off(op->name()) ||
+                             std::ranges::any_of(row.buckets, [&](const tables::Bucket& bucket) {
+                                 return switched_off(*op, row, bucket).has_value();
+                             }));
+}
+
+std::vector<operators::Specialisation> Service::matching(const WarmFilter& filter, std::vector<Error>& errors,
+                                                         std::set<std::string>* off) const {
     const SnapshotPtr snapshot = this->snapshot();
     std::vector<operators::Specialisation> result;
     std::set<std::string> seen;
     for (const RowPtr& row : rows_of(snapshot, filter)) {
+        const bool is_off = off != nullptr && is_switched_off(*row);
         for (const tables::Bucket& bucket : row->buckets) {
-            if (!filter.target && !snapshot->sources.has(bucket.template_id, row->target)) {
+            if (!filter.target && missing_source(snapshot->sources, *row, bucket)) {
                 continue;  // loading the table has warned of it
             }
-            Result<operators::Specialisation> specialisation =
-                specialise_with(snapshot->sources, *row, bucket);
-            if (!specialisation) {
-                errors.push_back(std::move(specialisation.error()));
-            } else if (seen.insert(specialisation->request_document).second) {
-                result.push_back(*std::move(specialisation));
+            Result<operators::Pipeline> pipeline = pipeline_with(snapshot->sources, *row, bucket);
+            if (!pipeline) {
+                errors.push_back(std::move(pipeline.error()));
+                continue;
+            }
+            for (operators::SpecialisedStage& stage : pipeline->stages) {
+                const std::string& request = stage.specialisation.request_document;
+                if (is_off) {
+                    off->insert(request);
+                } else if (seen.insert(request).second) {
+                    result.push_back(std::move(stage.specialisation));
+                }
             }
         }
     }

@@ -8,8 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/operators/operator.hpp"
@@ -45,10 +47,14 @@ struct Explanation {
     std::vector<tables::Shadowed> shadowed;
     const tables::Bucket* bucket = nullptr;  // of the row; null when M is outside it
     std::size_t bucket_index = 0;
-    std::optional<operators::Specialisation> specialisation;
-    std::optional<cache::Key> key;  // none without a compiler
-    std::string key_missing;        // why there is none
-    bool cached = false;            // an entry is in the store
+    std::optional<operators::Pipeline> pipeline;
+    // What a stage of it is kept under.
+    struct Kept {
+        std::optional<cache::Key> key;  // none without a compiler
+        std::string key_missing;        // why there is none
+        bool cached = false;            // an entry is in the store or a layer
+    };
+    std::vector<Kept> kept;  // by stage
 };
 
 // Which rows of the tables.
@@ -94,8 +100,8 @@ class Service {
     [[nodiscard]] Answer<RowPtr> select(const Operator& op, const Problem& problem,
                                         const tables::Target& target) const;
     // What one bucket of a row is compiled from, with the templates of now.
-    [[nodiscard]] Result<operators::Specialisation> specialise(const tables::Row& row,
-                                                               const tables::Bucket& bucket) const;
+    [[nodiscard]] Result<operators::Pipeline> pipeline(const tables::Row& row,
+                                                       const tables::Bucket& bucket) const;
     // The code object, from the cache or the compiler: builder().obtain().
     [[nodiscard]] Result<ArtifactPtr> obtain(const operators::Specialisation& specialisation) {
         return builder().obtain(specialisation);
@@ -119,10 +125,13 @@ class Service {
     // finds; without, all that no stronger one replaces. Of a general row one for each problem that it lists,
     // and for the problem that the filter names where it leaves no field open.
     [[nodiscard]] std::vector<RowPtr> rows(const WarmFilter& filter) const;
-    // Their specialisations, each once. A row that can not be specialised gives an error; where no target is
-    // asked for, one whose template has no source for its own is left out.
-    [[nodiscard]] std::vector<operators::Specialisation> matching(const WarmFilter& filter,
-                                                                  std::vector<Error>& errors) const;
+    // Their specialisations, stages of pipelines too, each once. A row that can not be specialised gives an
+    // error; where no target is asked for, one whose template has no source for its own is left out. With
+    // `switched_off`, those of rows that KILN_DISABLE takes out are left out too; their request documents are
+    // noted there.
+    [[nodiscard]] std::vector<operators::Specialisation> matching(
+        const WarmFilter& filter, std::vector<Error>& errors,
+        std::set<std::string>* switched_off = nullptr) const;
     // Obtains all, several at once. Items are in the order asked for; one that fails does not stop the
     // others.
     [[nodiscard]] WarmSummary warm(std::span<const operators::Specialisation> wanted,
@@ -136,8 +145,8 @@ class Service {
     // What prepare() needs before it compiles or loads anything.
     struct Resolved {
         std::shared_ptr<device::Device> device;
-        std::vector<operators::Specialisation> specialisations;  // by bucket
-        std::vector<std::size_t> disabled;                       // of them
+        std::vector<operators::Pipeline> pipelines;  // by bucket
+        std::vector<operators::Refusal> disabled;    // of each bucket that is
     };
     [[nodiscard]] Answer<Resolved> resolve(int ordinal, const Operator& op, const Problem& problem);
     [[nodiscard]] Answer<std::shared_ptr<BucketSet>> load_all(Resolved resolved);
@@ -145,6 +154,11 @@ class Service {
                                                                 const Problem& problem, PrepareMode mode);
     [[nodiscard]] Answer<RowPtr> select_in(const SnapshotPtr& snapshot, const Operator& op,
                                            const Problem& problem, const tables::Target& target) const;
+    // KILN_DISABLE names the operator or the template; any of those of the bucket: which; any of the row's.
+    [[nodiscard]] bool is_switched_off(std::string_view name) const;
+    [[nodiscard]] std::optional<std::string> switched_off(const Operator& op, const tables::Row& row,
+                                                          const tables::Bucket& bucket) const;
+    [[nodiscard]] bool is_switched_off(const tables::Row& row) const;
     // Counts a decline, and says the first of its kind.
     template <class T>
     Answer<T> noted(const Operator& op, const Problem& problem, Answer<T> answer);
@@ -165,8 +179,7 @@ class Service {
 };
 
 // What one bucket of a row is compiled from, with the templates of these sources.
-[[nodiscard]] Result<operators::Specialisation> specialise_with(const KernelSources& sources,
-                                                                const tables::Row& row,
-                                                                const tables::Bucket& bucket);
+[[nodiscard]] Result<operators::Pipeline> pipeline_with(const KernelSources& sources, const tables::Row& row,
+                                                        const tables::Bucket& bucket);
 
 }  // namespace kiln::service

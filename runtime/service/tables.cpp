@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,21 @@ using tables::RowFault;
 
 constexpr std::string_view kSchema = "schema/shape_table.schema.json";
 constexpr std::string_view kSchemaFolder = "schema/";
+
+// The templates with a source that a bucket may need, whatever the problem.
+std::vector<std::string_view> part_ids(const tables::Row& row, const tables::Bucket& bucket) {
+    const operators::Operator* op = operators::find_operator(row.operator_name);
+    const operators::Template* known =
+        op != nullptr ? op->find_template(bucket.template_id, row.target.processor) : nullptr;
+    if (known == nullptr) {
+        return {bucket.template_id};
+    }
+    std::vector<std::string_view> ids;
+    for (const operators::KernelTemplate* part : known->parts()) {
+        ids.push_back(part->id());
+    }
+    return ids;
+}
 
 // Whether a row that its operator accepts can be specialised: its target is one that there is, and its
 // templates have a source for it. For one pass over the tables: what it learnt of a template holds that long.
@@ -71,12 +87,15 @@ class RowJudge {
     void judge_templates(const tables::Row& row, std::vector<RowFault>& faults) {
         bool served = true;
         for (std::size_t i = 0; i < row.buckets.size(); ++i) {
-            const auto& known = look_up(row.buckets[i].template_id, row.target);
-            served = served && known.exists;
-            if (!known.problem.empty()) {
-                faults.push_back({fmt::format("/buckets/{}/template", i),
-                                  fmt::format("a template that can be specialised for {}", row.target.text()),
-                                  known.problem});
+            for (const std::string_view id : part_ids(row, row.buckets[i])) {
+                const auto& known = look_up(id, row.target);
+                served = served && known.exists;
+                if (!known.problem.empty()) {
+                    faults.push_back(
+                        {fmt::format("/buckets/{}/template", i),
+                         fmt::format("a template that can be specialised for {}", row.target.text()),
+                         known.problem});
+                }
             }
         }
         if (!served) {
@@ -86,7 +105,7 @@ class RowJudge {
         }
     }
 
-    const Known& look_up(const std::string& template_id, const tables::Target& target) {
+    const Known& look_up(std::string_view template_id, const tables::Target& target) {
         const auto path = operators::template_path(template_id, target);
         const auto [known, is_new] = known_.emplace(path, Known{});
         if (is_new) {
@@ -110,9 +129,10 @@ std::set<std::string> missing_templates(const Snapshot& before, const tables::Ta
     std::set<std::string> missing;
     for (const tables::Row* row : table.rows()) {
         for (const tables::Bucket& bucket : row->buckets) {
-            if (before.sources.has_read(bucket.template_id, row->target) &&
-                !sources.has(bucket.template_id, row->target)) {
-                missing.insert(operators::template_path(bucket.template_id, row->target));
+            for (const std::string_view id : part_ids(*row, bucket)) {
+                if (before.sources.has_read(id, row->target) && !sources.has(id, row->target)) {
+                    missing.insert(operators::template_path(id, row->target));
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 // Runs one problem at one M on a device and compares with the reference: what `kiln verify` does per case.
 //
-// A case is launched several times, and all results must be the same bits:
+// A case is launched several times, and all results must be the same bits, or, where the bucket's template is
+// not deterministic, right each time:
 //  1. Into arrays that are exactly as large as M makes them, so that a checker of memory (the simulator,
 //     compute-sanitizer) sees an access beyond. The results are full of NaN before, so that what a launch
 //     leaves out shows. This one is compared with the reference, and counted on a device that counts.

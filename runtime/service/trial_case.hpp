@@ -77,8 +77,10 @@ class TrialCase {
     [[nodiscard]] virtual kiln_status launch(const Plan& plan, device::Stream stream, std::int64_t m,
                                              const TrialPointers& at) const = 0;
 
-    // Of what one launch of m tokens left in each output.
-    [[nodiscard]] virtual TrialVerdict compare(std::int64_t m, std::span<const Bytes> outputs) const = 0;
+    // Of what one launch of m tokens left in each output, where the bucket served it: what is right may be a
+    // matter of its template.
+    [[nodiscard]] virtual TrialVerdict compare(const PlanBucket& bucket, std::int64_t m,
+                                               std::span<const Bytes> outputs) const = 0;
 };
 
 // The elements of an output.

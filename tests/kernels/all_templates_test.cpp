@@ -87,7 +87,7 @@ void check_small_m_sm_90a(const Built& built) {
     CHECK(kernel.lds_bytes + shape.dynamic_lds_bytes <= kSharedBytes);
     CHECK(kernel.max_threads == shape.block.x);
     CHECK(shape.grid.x % static_cast<std::uint32_t>(built.constant("split_k")) == 0);
-    CHECK(kernel.arguments.size() == wanted.op->kernargs().size());
+    CHECK(kernel.arguments.size() == wanted.source_template->kernargs().arguments.size());
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ MoeSortRun MoeSortDevice::run(std::string_view name, const operators::MoeSortArr
     const MoeSortProblem& problem = arrays.problem;
     const Loaded& loaded = load(name, problem, change);
     const operators::Specialisation& wanted = loaded.built.specialisation;
-    const operators::Template& source = *wanted.source_template;
+    const operators::KernelTemplate& source = *wanted.source_template;
 
     MoeSortRun run;
     run.result = operators::filled_moe_sort_result(problem, arrays.m, kFiller);

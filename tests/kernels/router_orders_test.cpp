@@ -74,7 +74,7 @@ class Machine {
         shape_ = launch.shape_for(kM);
         kernel_ = program_->find(launch.symbol);
         REQUIRE(kernel_ != nullptr);
-        need_ = wanted.workspace(kM);
+        need_ = wanted.source_template->workspace(wanted.problem, wanted.bucket, kM);
 
         const auto results = static_cast<std::size_t>(kM * arrays_.columns());
         ids_ = static_cast<std::int32_t*>(allocate(results * sizeof(std::int32_t)));
@@ -133,7 +133,7 @@ class Machine {
   private:
     // Without the padding behind the last one.
     ByteView explicit_arguments() const {
-        const operators::KernelArgument& last = operators::router().kernargs().back();
+        const operators::KernelArgument& last = operators::router_kernargs().arguments.back();
         return std::as_bytes(std::span(&arguments_, 1)).first(last.offset + last.size);
     }
     void* allocate(std::size_t bytes) { return value_of(memory_.allocate(bytes)); }

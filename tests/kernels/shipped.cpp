@@ -22,10 +22,11 @@ Result<std::optional<std::string>> embedded_source(std::string_view path) {
     return file == nullptr ? std::optional<std::string>{} : std::string(file->text);
 }
 
-operators::Specialisation specialise(const tables::Row& row, const tables::Bucket& bucket) {
+operators::Pipeline pipeline_of(const tables::Row& row, const tables::Bucket& bucket) {
     const operators::Operator* op = operators::find_operator(row.operator_name);
     REQUIRE(op != nullptr);
-    return value_of(operators::specialise(*op, row.problem, bucket, row.target, embedded_source));
+    return value_of(operators::make_pipeline(*op, row.problem, bucket, row.target,
+                                             operators::SourceLookup(embedded_source)));
 }
 
 }  // namespace
@@ -49,7 +50,9 @@ std::vector<operators::Specialisation> shipped_specialisations(std::string_view 
     std::vector<operators::Specialisation> all;
     const auto add = [&](const tables::Row& row) {
         for (const tables::Bucket& bucket : row.buckets) {
-            all.push_back(specialise(row, bucket));
+            for (operators::SpecialisedStage& stage : pipeline_of(row, bucket).stages) {
+                all.push_back(std::move(stage.specialisation));
+            }
         }
     };
     for (const tables::Row* row : loaded.table.rows()) {
@@ -82,7 +85,9 @@ operators::Specialisation specialise_shape(const operators::Operator& op, const 
     for (const tables::RowFault& fault : operators::check_row(row)) {
         FAIL_CHECK(fault.pointer << ": expected " << fault.expected << ", found " << fault.found);
     }
-    return specialise(row, row.buckets.front());
+    operators::Pipeline pipeline = pipeline_of(row, row.buckets.front());
+    REQUIRE(pipeline.stages.size() == 1);
+    return std::move(pipeline.stages.front().specialisation);
 }
 
 compile::KernelInfo Built::kernel() const {

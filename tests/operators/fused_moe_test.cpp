@@ -196,7 +196,7 @@ TEST_CASE("fused_moe: where the caller wants no flag, the word behind h takes it
 
 TEST_CASE("fused_moe/small_m: two kernels, and how their grids follow the tokens") {
     const Problem asked = qwen(256, "mxfp4");
-    const Template& source = fused_moe_small_m_gfx950();
+    const KernelTemplate& source = fused_moe_small_m_gfx950();
     CHECK(source.kernel_name(asked, kBucket) == "kiln_fused_moe_mxfp4_h4096_i256_e513_s11_m16");
     CHECK(source.kernel_name(qwen(128, "fp8"), kBucket) == "kiln_fused_moe_fp8_h4096_i128_e513_s11_m16");
     const auto kernels = source.kernels(asked, kBucket);

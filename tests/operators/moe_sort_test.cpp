@@ -98,7 +98,7 @@ TEST_CASE("moe_sort: a template says what it can not hold, and takes no constant
 
 TEST_CASE("moe_sort: kernels, grids and workspace of general follow the number of tokens") {
     const Bucket bucket{kMoeSortMostTokens, "moe_sort/general", {}};
-    const Template& general = moe_sort_general_gfx950();
+    const KernelTemplate& general = moe_sort_general_gfx950();
     const auto grids = [&](const Problem& asked, std::int64_t m) {
         std::vector<std::uint32_t> all;
         for (const KernelLaunch& kernel : general.kernels(asked, bucket)) {

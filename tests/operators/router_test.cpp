@@ -107,7 +107,7 @@ TEST_CASE("router/one_launch: constants must be there, be known, and fit the reg
 
 TEST_CASE("router/one_launch: launch, workspace and constants follow the problem") {
     const Problem asked = problem(4096, 513, 10);
-    const Template& source = router_one_launch_gfx950();
+    const KernelTemplate& source = router_one_launch_gfx950();
     const auto kernels = source.kernels(asked, bucket(8, 2, 8));
     REQUIRE(kernels.size() == 1);
     CHECK(kernels.front().symbol == "kiln_router_h4096_e513_k10_s1_m8");

@@ -201,7 +201,7 @@ TEST_CASE("constants for sm_90a must tile the problem, and fit the warps and the
 TEST_CASE("a bucket for sm_90a is launched in whole clusters with what its shared memory holds") {
     Row row = sm_90a_row();
     REQUIRE(check_row(row).empty());
-    const Template* source = find_template("linear/small_m", "sm_90a");
+    const KernelTemplate* source = find_kernel_template("linear/small_m", "sm_90a");
     REQUIRE(source != nullptr);
     kiln::device::LaunchShape shape = source->kernels(row.problem, row.buckets[0]).front().shape_for(1);
     CHECK(shape.grid.x == 128);
@@ -224,7 +224,7 @@ TEST_CASE("a bucket for sm_90a is launched in whole clusters with what its share
 TEST_CASE("a bucket's launch shape and kernel name follow from problem and constants") {
     Row row = good_row();
     REQUIRE(check_row(row).empty());
-    const Template* source = find_template("linear/small_m", "gfx950");
+    const KernelTemplate* source = find_kernel_template("linear/small_m", "gfx950");
     REQUIRE(source != nullptr);
     const kiln::device::LaunchShape shape = source->kernels(row.problem, row.buckets[1]).front().shape_for(1);
     CHECK(shape.grid.x == 160);

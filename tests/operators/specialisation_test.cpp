@@ -49,7 +49,7 @@ std::string request_of(const Files& files) {
 }  // namespace
 
 TEST_CASE("the constants reach the template as a header that a person can read") {
-    CHECK(constants_header(*find_template("linear/small_m", "gfx950"), problem(), kBucket) ==
+    CHECK(constants_header(*find_kernel_template("linear/small_m", "gfx950"), problem(), kBucket) ==
           "// Generated: the constants of one specialisation of linear/small_m.\n"
           "#pragma once\n"
           "\n"

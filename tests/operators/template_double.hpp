@@ -9,7 +9,7 @@
 
 namespace kiln::test {
 
-class TemplateDouble final : public operators::Template {
+class TemplateDouble final : public operators::KernelTemplate {
   public:
     std::string_view id() const override { return "linear/double"; }
     std::string_view processor() const override { return "gfx950"; }
@@ -36,6 +36,7 @@ class TemplateDouble final : public operators::Template {
                                                                 const operators::Bucket&) const override {
         return {{"kN", 16}};
     }
+    const operators::KernargBlock& kernargs() const override { return operators::linear_kernargs(); }
     std::vector<std::string> options() const override { return {"-O3"}; }
     std::string probe() const override { return {}; }
 };

@@ -31,16 +31,17 @@ TEST_CASE_FIXTURE(Explained, "explain: names row, bucket, specialisation and key
     CHECK(before.row->origin.text().find("table.json:1") != std::string::npos);
     CHECK(before.bucket->max_m == 16);
     CHECK(before.bucket_index == 0);
-    CHECK(before.specialisation->kernel_name == "kiln_linear_n16_k128_m16");
-    CHECK_FALSE(before.cached);
+    CHECK(before.pipeline->kernel_name == "kiln_linear_n16_k128_m16");
+    REQUIRE(before.kept.size() == 1);
+    CHECK_FALSE(before.kept.front().cached);
     CHECK(service->statistics().compiles == 0);
 
-    REQUIRE(service->obtain(*before.specialisation));
+    REQUIRE(service->obtain(before.pipeline->stages.front().specialisation));
     const Explanation after = service->explain(linear(), small_problem(), 3, target);
-    CHECK(after.cached);
-    REQUIRE(after.key);
-    CHECK(after.key->digest() == before.key->digest());
-    CHECK(nlohmann::json::parse(after.key->document()).contains("build"));
+    CHECK(after.kept.front().cached);
+    REQUIRE(after.kept.front().key);
+    CHECK(after.kept.front().key->digest() == before.kept.front().key->digest());
+    CHECK(nlohmann::json::parse(after.kept.front().key->document()).contains("build"));
 }
 
 TEST_CASE_FIXTURE(Explained, "explain: says why a problem or an M is not served") {
@@ -59,8 +60,9 @@ TEST_CASE_FIXTURE(Explained, "explain: works without a compiler, and says what i
     const std::unique_ptr<Service> service = open(overrides);
     const Explanation explanation = service->explain(linear(), small_problem(), 3, target);
     REQUIRE(!explanation.refusal);
-    CHECK(!explanation.key);
-    CHECK(explanation.key_missing.find("/nowhere") != std::string::npos);
+    REQUIRE(explanation.kept.size() == 1);
+    CHECK(!explanation.kept.front().key);
+    CHECK(explanation.kept.front().key_missing.find("/nowhere") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(Explained, "an artifact's metadata says what was built and what it takes") {

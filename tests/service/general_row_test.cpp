@@ -55,14 +55,15 @@ TEST_CASE_FIXTURE(General, "general row: a problem that it admits is selected, e
     const auto row = service->select(linear(), problem(2048), target);
     REQUIRE_MESSAGE(row, row.error().error.message);
     CHECK((*row)->problem == problem(2048));
-    const auto made = service->specialise(**row, (*row)->buckets.front());
+    const auto made = service->pipeline(**row, (*row)->buckets.front());
     REQUIRE(made);
     CHECK(made->kernel_name == "kiln_linear_n2048_k128_m16");
 
     const auto explained = service->explain(linear(), problem(2048), 16, target);
     CHECK(!explained.refusal);
     CHECK(explained.found->is_general());
-    CHECK(explained.specialisation->request_document == made->request_document);
+    CHECK(explained.pipeline->stages.front().specialisation.request_document ==
+          made->stages.front().specialisation.request_document);
     CHECK(service->explain(linear(), problem(2048), 17, target).refusal->decline == KILN_DECLINE_M_TOO_LARGE);
 
     const auto exact = service->explain(linear(), problem(96), 32, target);

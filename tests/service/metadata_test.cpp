@@ -30,13 +30,13 @@ struct Metadata {
         const bool cubin = target.starts_with("sm_");
         KernelInfo kernel;
         kernel.name = specialisation.kernel_name;
-        kernel.kernarg_bytes = specialisation.op->kernarg_bytes();
+        kernel.kernarg_bytes = specialisation.source_template->kernargs().bytes;
         kernel.vgprs = 40;
         kernel.lds_bytes = 1024;
         kernel.scratch_bytes = 16;
         kernel.max_threads = 256;
         kernel.cluster = cubin ? 2 : 1;
-        for (const auto& argument : specialisation.op->kernargs()) {
+        for (const auto& argument : specialisation.source_template->kernargs().arguments) {
             kernel.arguments.push_back({.name = cubin ? "" : std::string(argument.name),
                                         .value_kind = cubin ? "" : "by_value",
                                         .offset = argument.offset,

@@ -459,7 +459,9 @@ TEST_CASE_FIXTURE(Modes, "statistics: what threads count adds up") {
     }
     CHECK(failed == 0);
     const Statistics statistics = service->statistics();
-    CHECK(statistics.loads == kThreads * kRounds * 3);
+    // Plans that are there at the same time share what is loaded.
+    CHECK(statistics.loads >= 3);
+    CHECK(statistics.loads <= kThreads * kRounds * 3);
     CHECK(statistics.cache_hits + statistics.memory_hits == kThreads * kRounds * 3);
     CHECK(statistics.declines == kThreads * kRounds);
     CHECK(statistics.compiles == 0);

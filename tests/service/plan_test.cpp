@@ -40,18 +40,19 @@ struct Fixture {
               Kernels kernels) {
         const auto problem = kiln::operators::complete(kiln::operators::linear(),
                                                        {{"n", std::int64_t{16}}, {"k", std::int64_t{128}}});
-        std::vector<kiln::operators::Specialisation> wanted(edges.size());
+        std::vector<kiln::operators::Pipeline> wanted(edges.size());
         for (std::size_t i = 0; i < edges.size(); ++i) {
             wanted[i].source_template = &source;
             wanted[i].bucket.max_m = edges[i];
             wanted[i].kernel_name = "kernel_m" + std::to_string(edges[i]);
-            wanted[i].request_document = wanted[i].kernel_name;
+            kiln::operators::Specialisation only;
+            only.kernel_name = only.request_document = wanted[i].kernel_name;
+            wanted[i].stages.push_back({std::move(only), 0});
         }
         auto set = std::make_shared<BucketSet>(device, loader, wanted, PrepareMode::blocking);
         for (std::size_t i = 0; i < edges.size(); ++i) {
             LoadedBucket bucket;
             bucket.kernels = kernels(wanted[i].bucket);
-            bucket.health = loader->health(0, wanted[i]);
             set->set_loaded(i, std::make_unique<const LoadedBucket>(std::move(bucket)));
         }
         return Plan(kiln::operators::linear(), *problem, device, loader, set, nullptr);

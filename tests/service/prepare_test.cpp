@@ -119,7 +119,7 @@ TEST_CASE_FIXTURE(Prepared, "prepare: loads every bucket once, and the cache ser
     CHECK((*plan)->max_m() == 16);
     REQUIRE((*plan)->buckets().size() == 1);
     CHECK((*plan)->buckets()[0].kernel_name == "kiln_linear_n16_k128_m16");
-    CHECK((*plan)->buckets()[0].loaded()->source == ArtifactSource::compiled);
+    CHECK((*plan)->buckets()[0].loaded()->source() == ArtifactSource::compiled);
     CHECK((*plan)->buckets()[0].template_id == "linear/small_m");
     CHECK(service->statistics().loads == 1);
     CHECK(device->loads == 1);
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(Prepared, "prepare: loads every bucket once, and the cache ser
     service = open(overrides, parts);
     plan = service->prepare(0, linear(), small_problem());
     REQUIRE(plan);
-    CHECK((*plan)->buckets()[0].loaded()->source == ArtifactSource::cache);
+    CHECK((*plan)->buckets()[0].loaded()->source() == ArtifactSource::cache);
     CHECK(service->statistics().compiles == 0);
 }
 
@@ -244,7 +244,7 @@ TEST_CASE_FIXTURE(Prepared, "prepare: an entry that can not be read is compiled 
     const std::unique_ptr<Service> service = open(overrides, parts);
     const auto plan = service->prepare(0, linear(), small_problem());
     REQUIRE_MESSAGE(plan, plan.error().error.message);
-    CHECK((*plan)->buckets()[0].loaded()->source == ArtifactSource::compiled);
+    CHECK((*plan)->buckets()[0].loaded()->source() == ArtifactSource::compiled);
     CHECK(service->statistics().compiles == 1);
 }
 

@@ -88,9 +88,10 @@ inline operators::Problem small_problem() {
 inline operators::Specialisation small_specialisation(service::Service& service) {
     const auto row = service.select(operators::linear(), small_problem(), *tables::parse_target("gfx950"));
     REQUIRE_MESSAGE(row, row.error().error.message);
-    auto specialisation = service.specialise(**row, (*row)->buckets.front());
-    REQUIRE_MESSAGE(specialisation, specialisation.error().message);
-    return *std::move(specialisation);
+    auto pipeline = service.pipeline(**row, (*row)->buckets.front());
+    REQUIRE_MESSAGE(pipeline, pipeline.error().message);
+    REQUIRE(pipeline->stages.size() == 1);
+    return std::move(pipeline->stages.front().specialisation);
 }
 
 }  // namespace kiln::test

@@ -333,7 +333,7 @@ TEST_CASE_FIXTURE(Layered, "targets: what was warmed for gfx950 is a hit on a de
         const auto service = open();
         const auto explanation = service->explain(linear(), small_problem(), 3, *parse_target(target));
         REQUIRE(!explanation.refusal);
-        const auto artifact = service->obtain(*explanation.specialisation);
+        const auto artifact = service->obtain(explanation.pipeline->stages.front().specialisation);
         REQUIRE_MESSAGE(artifact, artifact.error().message);
         return std::pair(*artifact, service->statistics());
     };

@@ -1,6 +1,8 @@
 // kiln explain: which row, bucket, template and constants serve a problem at one M, and what it is kept
 // under.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -47,14 +49,18 @@ std::string row_text(const tables::Row& row) {
     return fmt::format("{} ({}), for {}", row.origin.text(), tables::to_text(row.layer), row.target.text());
 }
 
-void print_launch(const operators::Specialisation& specialisation, std::int64_t m) {
-    for (const auto& kernel : specialisation.kernels) {
-        const auto shape = kernel.shape_for(m);
-        print("launch     {}{} x {} x {} work-groups of {}, {} bytes of dynamic LDS\n",
-              specialisation.kernels.size() > 1 ? kernel.symbol + ": " : "", shape.grid.x, shape.grid.y,
-              shape.grid.z, shape.block.x * shape.block.y * shape.block.z, shape.dynamic_lds_bytes);
+void print_launch(const operators::Pipeline& pipeline, std::int64_t m) {
+    const bool is_alone = pipeline.stages.size() == 1;
+    for (const auto& [specialisation, offset] : pipeline.stages) {
+        for (const auto& kernel : specialisation.kernels) {
+            const auto shape = kernel.shape_for(m);
+            print("launch     {}{} x {} x {} work-groups of {}, {} bytes of dynamic LDS\n",
+                  !is_alone || specialisation.kernels.size() > 1 ? kernel.symbol + ": " : "", shape.grid.x,
+                  shape.grid.y, shape.grid.z, shape.block.x * shape.block.y * shape.block.z,
+                  shape.dynamic_lds_bytes);
+        }
     }
-    if (const auto need = specialisation.workspace(m); need.any()) {
+    if (const auto need = pipeline.workspace(m); need.any()) {
         print("workspace  {} bytes of counters, {} of scratch\n", need.zeroed, need.scratch);
     }
 }
@@ -69,6 +75,48 @@ Json describe_launch(const operators::Specialisation& specialisation, std::int64
                            {"dynamic_lds_bytes", shape.dynamic_lds_bytes}});
     }
     return kernels;
+}
+
+Json describe(const service::Explanation::Kept& kept) {
+    if (kept.key) {
+        return {{"key", kept.key->digest().hex()}, {"cached", kept.cached}};
+    }
+    return {{"key_missing", kept.key_missing}};
+}
+
+// What a bucket comes to: its launches, and its stages with what each is kept under. One that has a single
+// stage is kept under that one's key.
+void describe_pipeline(const service::Explanation& explanation, std::int64_t m, Json& object) {
+    const auto& pipeline = *explanation.pipeline;
+    const auto need = pipeline.workspace(m);
+    object["kernel"] = pipeline.kernel_name;
+    object["workspace"] = {{"zeroed_bytes", need.zeroed}, {"scratch_bytes", need.scratch}};
+    object["launches"] = Json::array();
+    object["stages"] = Json::array();
+    for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+        const auto& specialisation = pipeline.stages[i].specialisation;
+        auto launches = describe_launch(specialisation, m);
+        object["launches"].insert(object["launches"].end(), launches.begin(), launches.end());
+        Json stage = {{"template", specialisation.source_template->id()},
+                      {"kernel", specialisation.kernel_name},
+                      {"launches", std::move(launches)}};
+        stage.update(describe(explanation.kept[i]));
+        object["stages"].push_back(std::move(stage));
+    }
+    if (pipeline.stages.size() == 1) {
+        object.update(describe(explanation.kept.front()));
+    } else {
+        object["cached"] = std::ranges::all_of(explanation.kept, &service::Explanation::Kept::cached);
+    }
+}
+
+void print_key(const service::Explanation::Kept& kept) {
+    if (kept.key) {
+        print("key        {} ({})\n", kept.key->digest().hex(),
+              kept.cached ? "in the cache" : "not in the cache");
+    } else {
+        print("key        unknown: {}\n", kept.key_missing);
+    }
 }
 
 Json describe(const service::Explanation& explanation, std::int64_t m) {
@@ -97,17 +145,8 @@ Json describe(const service::Explanation& explanation, std::int64_t m) {
         object["template"] = explanation.bucket->template_id;
         object["constants"] = explanation.bucket->constants;
     }
-    if (explanation.specialisation) {
-        const auto need = explanation.specialisation->workspace(m);
-        object["kernel"] = explanation.specialisation->kernel_name;
-        object["launches"] = describe_launch(*explanation.specialisation, m);
-        object["workspace"] = {{"zeroed_bytes", need.zeroed}, {"scratch_bytes", need.scratch}};
-    }
-    if (explanation.key) {
-        object["key"] = explanation.key->digest().hex();
-        object["cached"] = explanation.cached;
-    } else if (!explanation.key_missing.empty()) {
-        object["key_missing"] = explanation.key_missing;
+    if (explanation.pipeline) {
+        describe_pipeline(explanation, m, object);
     }
     return object;
 }
@@ -139,15 +178,18 @@ void print_explanation(const service::Explanation& explanation, std::int64_t m) 
         }
         print("\n");
     }
-    if (explanation.specialisation) {
-        print("kernel     {}\n", explanation.specialisation->kernel_name);
-        print_launch(*explanation.specialisation, m);
+    if (!explanation.pipeline) {
+        return;
     }
-    if (explanation.key) {
-        print("key        {} ({})\n", explanation.key->digest().hex(),
-              explanation.cached ? "in the cache" : "not in the cache");
-    } else if (!explanation.key_missing.empty()) {
-        print("key        unknown: {}\n", explanation.key_missing);
+    const auto& pipeline = *explanation.pipeline;
+    print("kernel     {}\n", pipeline.kernel_name);
+    print_launch(pipeline, m);
+    for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+        if (pipeline.stages.size() > 1) {
+            const auto& specialisation = pipeline.stages[i].specialisation;
+            print("stage      {}, {}\n", specialisation.source_template->id(), specialisation.kernel_name);
+        }
+        print_key(explanation.kept[i]);
     }
 }
 

@@ -1,5 +1,5 @@
-// kiln show: one specialisation, in full: its source, disassembly, key or metadata. Compiles it where the
-// cache has it not.
+// kiln show: the specialisations of one bucket, in full: source, disassembly, key or metadata. Compiles them
+// where the cache has them not.
 
 #include <map>
 
@@ -21,11 +21,14 @@ struct ShowOptions {
     std::vector<std::string> words;
     std::string m;
     std::string target;
+    std::string stage;
     bool source = false, isa = false, key = false, meta = false;
 };
 
-// What there is to show, wherever it came from.
+// What there is to show of one specialisation, wherever it came from.
 struct Exhibit {
+    std::string template_id;             // empty for a bare cache entry
+    std::string kernel_name;             // the same
     std::vector<compile::Header> files;  // constants.h, headers, the template; none for a bare cache entry
     std::string key_digest;
     std::string key_document;
@@ -58,7 +61,33 @@ Result<const tables::Bucket*> choose_bucket(const tables::Row& row, const ShowOp
                     edges.back(), fmt::join(edges, ", "), options.m.empty() ? "none" : options.m));
 }
 
-operators::Answer<Exhibit> build_exhibit(service::Service& service, const ShowOptions& options) {
+// Of a specialisation, compiled where the cache has it not.
+Result<Exhibit> build_exhibit(service::Service& service, const operators::Specialisation& specialisation,
+                              const ShowOptions& options) {
+    Exhibit exhibit;
+    exhibit.template_id = specialisation.source_template->id();
+    exhibit.kernel_name = specialisation.kernel_name;
+    exhibit.files = specialisation.request.headers;
+    exhibit.files.push_back({specialisation.request.name, specialisation.request.source});
+    if (options.source) {
+        return exhibit;  // needs no compiler
+    }
+    const auto artifact = service.obtain(specialisation);
+    if (!artifact) {
+        return tl::unexpected(artifact.error());
+    }
+    exhibit.key_digest = (*artifact)->key_digest;
+    exhibit.key_document = (*artifact)->key_document;
+    exhibit.metadata = (*artifact)->metadata.get();
+    exhibit.code_object = (*artifact)->code_object;
+    exhibit.listing = (*artifact)->listing.get();
+    exhibit.origin = service::to_text((*artifact)->source);
+    return exhibit;
+}
+
+// Those of the stages that are asked for.
+operators::Answer<std::vector<Exhibit>> build_exhibits(service::Service& service,
+                                                       const ShowOptions& options) {
     const auto words = only_problem(options.words);
     if (!words) {
         return operators::failed(words.error());
@@ -75,27 +104,30 @@ operators::Answer<Exhibit> build_exhibit(service::Service& service, const ShowOp
     if (!bucket) {
         return operators::failed(bucket.error());
     }
-    const auto specialisation = service.specialise(**row, **bucket);
-    if (!specialisation) {
-        return operators::failed(specialisation.error());
+    const auto pipeline = service.pipeline(**row, **bucket);
+    if (!pipeline) {
+        return operators::failed(pipeline.error());
     }
-    Exhibit exhibit;
-    exhibit.files = specialisation->request.headers;
-    exhibit.files.push_back({specialisation->request.name, specialisation->request.source});
-    if (options.source) {
-        return exhibit;  // needs no compiler
+    std::vector<Exhibit> exhibits;
+    std::vector<std::string_view> ids;
+    for (const auto& [specialisation, offset] : pipeline->stages) {
+        const auto id = specialisation.source_template->id();
+        ids.push_back(id);
+        if (!options.stage.empty() && id != options.stage) {
+            continue;
+        }
+        auto exhibit = build_exhibit(service, specialisation, options);
+        if (!exhibit) {
+            return operators::failed(exhibit.error());
+        }
+        exhibits.push_back(std::move(*exhibit));
     }
-    const auto artifact = service.obtain(*specialisation);
-    if (!artifact) {
-        return operators::failed(artifact.error());
+    if (exhibits.empty()) {
+        return operators::failed(
+            {ErrorCode::bad_input, Stage::configure,
+             fmt::format("--stage: expected one of {}, found {}", fmt::join(ids, ", "), options.stage)});
     }
-    exhibit.key_digest = (*artifact)->key_digest;
-    exhibit.key_document = (*artifact)->key_document;
-    exhibit.metadata = (*artifact)->metadata.get();
-    exhibit.code_object = (*artifact)->code_object;
-    exhibit.listing = (*artifact)->listing.get();
-    exhibit.origin = service::to_text((*artifact)->source);
-    return exhibit;
+    return exhibits;
 }
 
 bool is_key_prefix(const std::vector<std::string>& words) {
@@ -184,49 +216,79 @@ Json to_json(const Exhibit& exhibit, const ShowOptions& options) {
     return document;
 }
 
-// Of a specialisation, compiled where the cache has it not.
-operators::Answer<Exhibit> build_exhibit(const ShowOptions& options, const CommonOptions& common) {
+// Of the stages of a bucket.
+operators::Answer<std::vector<Exhibit>> build_exhibits(const ShowOptions& options,
+                                                       const CommonOptions& common) {
     service::Overrides overrides;
     if (!options.target.empty()) {
         overrides.target = options.target;
     }
     auto opened = open_service(common, overrides);
-    return opened ? build_exhibit(**opened, options) : operators::failed(opened.error());
+    return opened ? build_exhibits(**opened, options) : operators::failed(opened.error());
+}
+
+// NVRTC delivers no listing: a toolkit's disassembler is asked when somebody wants to see it.
+Result<void> complete_listing(Exhibit& exhibit, const ShowOptions& options, const CommonOptions& common) {
+    if (exhibit.listing.empty() && (options.isa || (common.json && shows_all(options)))) {
+        auto listing = compile::disassemble_cubin(exhibit.code_object);
+        if (!listing && options.isa) {
+            return tl::unexpected(listing.error());
+        }
+        exhibit.listing = std::move(listing).value_or("");
+    }
+    return {};
+}
+
+// One as it is; of several each with the template and the kernel that it is of.
+void print_exhibits(const std::vector<Exhibit>& exhibits, const ShowOptions& options, bool json) {
+    if (exhibits.size() == 1) {
+        json ? print_json(to_json(exhibits.front(), options)) : print_exhibit(exhibits.front(), options);
+        return;
+    }
+    Json stages = Json::array();
+    for (const auto& exhibit : exhibits) {
+        if (json) {
+            auto& stage = stages.emplace_back(to_json(exhibit, options));
+            stage["template"] = exhibit.template_id;
+            stage["kernel"] = exhibit.kernel_name;
+        } else {
+            print("// ==== {}, {}\n", exhibit.template_id, exhibit.kernel_name);
+            print_exhibit(exhibit, options);
+        }
+    }
+    if (json) {
+        print_json({{"stages", stages}});
+    }
 }
 
 ExitCode show(const ShowOptions& options, const CommonOptions& common) {
-    Exhibit exhibit;
+    std::vector<Exhibit> exhibits;
     if (is_key_prefix(options.words)) {
-        if (options.source) {
+        if (options.source || !options.stage.empty()) {
             return report(Error{ErrorCode::bad_input, Stage::configure,
-                                "--source needs a problem: a cache entry holds digests of its sources only"},
+                                fmt::format("{} needs a problem: a cache entry is one specialisation, and "
+                                            "holds digests of its sources only",
+                                            options.source ? "--source" : "--stage")},
                           common);
         }
         auto found = find_exhibit(common, options.words.front());
         if (!found) {
             return report(found.error(), common);
         }
-        exhibit = std::move(*found);
+        exhibits.push_back(std::move(*found));
     } else {
-        auto built = build_exhibit(options, common);
+        auto built = build_exhibits(options, common);
         if (!built) {
             return report(built.error(), common);
         }
-        exhibit = std::move(*built);
+        exhibits = std::move(*built);
     }
-    if (exhibit.listing.empty() && (options.isa || (common.json && shows_all(options)))) {
-        // NVRTC delivers none: a toolkit's disassembler is asked when somebody wants to see it.
-        auto listing = compile::disassemble_cubin(exhibit.code_object);
-        if (!listing && options.isa) {
-            return report(listing.error(), common);
+    for (auto& exhibit : exhibits) {
+        if (const auto completed = complete_listing(exhibit, options, common); !completed) {
+            return report(completed.error(), common);
         }
-        exhibit.listing = std::move(listing).value_or("");
     }
-    if (common.json) {
-        print_json(to_json(exhibit, options));
-    } else {
-        print_exhibit(exhibit, options);
-    }
+    print_exhibits(exhibits, options, common.json);
     return ExitCode::ok;
 }
 
@@ -234,12 +296,14 @@ ExitCode show(const ShowOptions& options, const CommonOptions& common) {
 
 void add_show(CLI::App& app, Invocation& invocation) {
     auto* command =
-        app.add_subcommand("show", "print one specialisation: metadata, source, disassembly or key");
+        app.add_subcommand("show", "print the kernels of a bucket: metadata, source, disassembly or key");
     auto options = std::make_shared<ShowOptions>();
     command->add_option("what", options->words, "OPERATOR key=value..., or the beginning of a key (kiln ls)")
         ->required();
     command->add_option("--m", options->m, "chooses the bucket; not needed where there is one");
     command->add_option("--target", options->target, "gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
+    command->add_option("--stage", options->stage,
+                        "of a bucket that runs several templates, this one alone: moe_sort/general, say");
     auto* parts = command->add_option_group("part");
     parts->add_flag("--source", options->source,
                     "the template, what it includes, and the generated constants.h");

@@ -168,7 +168,7 @@ void verify_problem(service::Service& service, const Subject& subject, const Tri
         }
         one.template_id = bucket->template_id;
         one.kernel_name = bucket->kernel_name;
-        one.source = service::to_text(bucket->loaded()->source);
+        one.source = service::to_text(bucket->loaded()->source());
         if (auto result = trial->run(values[i], options.rules)) {
             one.result = std::move(*result);
         } else {

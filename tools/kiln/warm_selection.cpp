@@ -15,29 +15,6 @@
 namespace kiln::cli {
 namespace {
 
-// A service declines the problem of a row of which KILN_DISABLE names the operator or any template.
-void leave_out_switched_off(Selection& selection, const std::vector<std::string>& disable) {
-    const auto is_off = [&](std::string_view name) {
-        return std::ranges::find(disable, name) != disable.end();
-    };
-    const auto row_of = [](const operators::Specialisation& one) {
-        return fmt::format("{} {} {}", one.op->name(), operators::format_problem(*one.op, one.problem),
-                           one.target.text());
-    };
-    std::set<std::string> rows;
-    for (const auto& one : selection.wanted) {
-        if (is_off(one.op->name()) || is_off(one.bucket.template_id)) {
-            rows.insert(row_of(one));
-        }
-    }
-    selection.switched_off =
-        std::erase_if(selection.wanted, [&](const auto& one) { return rows.contains(row_of(one)); });
-    if (selection.switched_off > 0) {
-        selection.remarks.push_back(fmt::format(
-            "{} specialisations are left out: KILN_DISABLE switches them off", selection.switched_off));
-    }
-}
-
 // Without a compiler for them, why; nothing where there is one, or where the cache holds any of them.
 std::optional<std::string> why_foreign(service::Service& service,
                                        const std::vector<const operators::Specialisation*>& of_a_family) {
@@ -86,9 +63,10 @@ Result<Selection> select_to_warm(service::Service& service, const std::vector<se
     Selection selection;
     auto& selected = selection.wanted;
     std::set<std::string> seen;
+    std::set<std::string> switched_off;
     for (const auto& filter : filters) {
         std::vector<Error> errors;
-        for (auto& specialisation : service.matching(filter, errors)) {
+        for (auto& specialisation : service.matching(filter, errors, &switched_off)) {
             if (seen.insert(specialisation.request_document).second) {
                 selected.push_back(std::move(specialisation));
             }
@@ -97,10 +75,15 @@ Result<Selection> select_to_warm(service::Service& service, const std::vector<se
             return tl::unexpected(errors.front());
         }
     }
-    if (selected.empty()) {
+    if (selected.empty() && switched_off.empty()) {
         return tl::unexpected(nothing_selected(service, filters, asked));
     }
-    leave_out_switched_off(selection, service.settings().disable);
+    std::erase_if(switched_off, [&](const std::string& request) { return seen.contains(request); });
+    selection.switched_off = switched_off.size();
+    if (selection.switched_off > 0) {
+        selection.remarks.push_back(fmt::format(
+            "{} specialisations are left out: KILN_DISABLE switches them off", selection.switched_off));
+    }
     if (std::ranges::none_of(filters, [](const auto& filter) { return filter.target.has_value(); })) {
         leave_out_foreign(selection, service);
     }
