@@ -12,6 +12,7 @@
 #include "device/types.h"
 #include "fused_moe/multiply.h"
 #include "fused_moe/problem.h"
+#include "fused_moe/silu.h"
 
 namespace kiln::fused_moe {
 
@@ -110,11 +111,6 @@ KILN_DEVICE void gate_up_sums(const GateUpSources<kTiles>& from, u32 lane,
         }
     };
     multiply<kGateUpWaves, kWaveBlocks, kFragments, kTiles, kFragments == 1>(load, lane, sums);
-}
-
-KILN_DEVICE f32 silu_times(f32 gate, f32 up) {
-    constexpr f32 kLog2E = 1.44269504F;
-    return gate * __builtin_amdgcn_rcpf(1.0F + __builtin_amdgcn_exp2f(-kLog2E * gate)) * up;
 }
 
 using GateUpPartials = WavePartials<kGateUpWaves, kTokenTiles * kFragments>;

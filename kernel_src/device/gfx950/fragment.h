@@ -41,6 +41,22 @@ struct Fp8Fragment {
     }
 };
 
+// An e2m1 operand of the 16x16x128 instruction: A is 16 rows by 128 k, B is 128 k by 16 columns; both are
+// laid out alike. A lane's 16 bytes are 32 consecutive k, low nibble first, and these share a scale: the
+// lane's own.
+struct Fp4Fragment {
+    static constexpr int kRows = kFragmentRows;
+    static constexpr int kDepth = 128;
+    static constexpr int kBytesPerLane = 16;
+    static constexpr int kLaneDepth = 2 * kBytesPerLane;
+    static_assert(kLaneDepth * kWaveLanes == kRows * kDepth, "a fragment is exactly what a wave holds");
+
+    // Row of A, or column of B.
+    KILN_DEVICE static constexpr int row(int lane) { return lane_in_quarter(lane); }
+    // Where a lane's elements begin.
+    KILN_DEVICE static constexpr int k(int lane) { return lane_quarter(lane) * kLaneDepth; }
+};
+
 // The float32 accumulator of a 16x16 instruction, four registers a lane.
 struct AccumulatorFragment {
     static constexpr int kRegisters = 4;

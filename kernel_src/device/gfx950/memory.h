@@ -33,8 +33,16 @@ class Buffer {
         return __builtin_amdgcn_raw_buffer_load_b128(resource_, static_cast<i32>(lane_offset),
                                                      static_cast<i32>(wave_offset), kNonTemporal);
     }
+    KILN_DEVICE u32x2 load_8(u32 lane_offset, u32 wave_offset) const {
+        return __builtin_amdgcn_raw_buffer_load_b64(resource_, static_cast<i32>(lane_offset),
+                                                    static_cast<i32>(wave_offset), 0);
+    }
     KILN_DEVICE u32 load_4(u32 lane_offset, u32 wave_offset) const {
         return __builtin_amdgcn_raw_buffer_load_b32(resource_, static_cast<i32>(lane_offset),
+                                                    static_cast<i32>(wave_offset), 0);
+    }
+    KILN_DEVICE u32 load_2(u32 lane_offset, u32 wave_offset) const {
+        return __builtin_amdgcn_raw_buffer_load_b16(resource_, static_cast<i32>(lane_offset),
                                                     static_cast<i32>(wave_offset), 0);
     }
     KILN_DEVICE u32 load_byte(u32 lane_offset, u32 wave_offset) const {
@@ -52,6 +60,14 @@ class Buffer {
     static constexpr i32 kRawDwords = 0x00027000;
     __amdgpu_buffer_rsrc_t resource_;
 };
+
+// Adds two bf16 to those in memory, each rounded to nearest even, in one operation whose order among others'
+// is any. `to` is aligned to 4 bytes.
+KILN_DEVICE void add_bf16_pair(bf16_bits* to, u32 pair) {
+    using Pair = __attribute__((address_space(1))) s16x2;
+    (void)__builtin_amdgcn_global_atomic_fadd_v2bf16(reinterpret_cast<Pair*>(reinterpret_cast<u64>(to)),
+                                                     bits_as<s16x2>(pair));
+}
 #endif
 
 }  // namespace kiln::device
