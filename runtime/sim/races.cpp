@@ -197,44 +197,49 @@ void Races::touch(Access& access, Stamps& stamps, std::size_t offset, std::size_
                *const reader2 = stamps.reader2 + first;
     const u64 own = access.clock->segment, mine = access.stamp | 0xf, first_live = access.first_live;
     const auto is_free = [&](u64 stamp) { return stamp < first_live || segment_of(stamp) == own; };
-    const auto remember_reader = [&](u64* one, u64* two, std::size_t dwords) {
-        if (is_free(*one)) {
-            std::fill_n(one, dwords, mine);
-        } else if (is_free(*two) || can_replace(access, *two)) {
-            std::fill_n(two, dwords, mine);
-        } else if (can_replace(access, *one)) {
-            std::fill_n(one, dwords, mine);
+    const auto write = [&](std::size_t n, std::size_t dwords) {
+        std::fill_n(writer + n, dwords, mine);
+        stamps.has_writer = true;
+    };
+    const auto read = [&](std::size_t n, std::size_t dwords) {
+        if (is_free(reader[n])) {
+            std::fill_n(reader + n, dwords, mine);
+        } else if (is_free(reader2[n]) || can_replace(access, reader2[n])) {
+            std::fill_n(reader2 + n, dwords, mine);
+            stamps.has_reader2 = true;
+        } else if (can_replace(access, reader[n])) {
+            std::fill_n(reader + n, dwords, mine);
         }
     };
+    const auto is_unwritten = [&](std::size_t n) { return !stamps.has_writer || is_free(writer[n]); };
+    const auto is_unread = [&](std::size_t n) {
+        return is_free(reader[n]) && (!stamps.has_reader2 || is_free(reader2[n]));
+    };
     // Nearly always neighbours have the same past, and nobody else wrote here since the last barrier.
-    if (!stamps.has_writer2 && alike(writer, count) && is_free(*writer) && alike(reader, count) &&
-        alike(reader2, count)) {
-        if (access.writes && is_free(*reader) && is_free(*reader2)) {
-            std::fill_n(writer, count, mine);
-            return;
-        }
+    if (!stamps.has_writer2 && (!stamps.has_writer || alike(writer, count)) && alike(reader, count) &&
+        (!stamps.has_reader2 || alike(reader2, count)) && is_unwritten(0)) {
         if (!access.writes) {
-            remember_reader(reader, reader2, count);
-            return;
+            return read(0, count);
+        }
+        if (is_unread(0)) {
+            return write(0, count);
         }
     }
     const u64 address = access.address;
     const int lane = access.lane;
     for (std::size_t n = 0; n < count; ++n) {
-        const bool unwritten = !stamps.has_writer2 && is_free(writer[n]);
-        if (access.writes && unwritten && is_free(reader[n]) && is_free(reader2[n])) {
-            writer[n] = mine;
-            continue;
+        const bool unwritten = !stamps.has_writer2 && is_unwritten(n);
+        if (unwritten && !access.writes) {
+            read(n, 1);
+        } else if (unwritten && is_unread(n)) {
+            write(n, 1);
+        } else {
+            // The lane whose dword it is, for the message.
+            const std::size_t lanes = 4 * n / access.bytes;
+            access.address = address + lanes * access.bytes;
+            access.lane = lane < 0 ? lane : lane + static_cast<int>(lanes);
+            touch_dword(access, stamps, first + n, 0xf);
         }
-        if (!access.writes && unwritten) {
-            remember_reader(reader + n, reader2 + n, 1);
-            continue;
-        }
-        // The lane whose dword it is, for the message.
-        const std::size_t lanes = 4 * n / access.bytes;
-        access.address = address + lanes * access.bytes;
-        access.lane = lane < 0 ? lane : lane + static_cast<int>(lanes);
-        touch_dword(access, stamps, first + n, 0xf);
     }
 }
 
@@ -286,8 +291,10 @@ void Races::touch_dword(const Access& access, Stamps& stamps, std::size_t n, uns
             stamps.has_writer2 = true;
         }
         stamps.writer[n] = mine;
+        stamps.has_writer = true;
         return;
     }
+    stamps.has_reader2 = true;
     for (u64* reader : {&stamps.reader[n], &stamps.reader2[n]}) {
         if (merge(*reader, mine)) {
             return;

@@ -57,10 +57,11 @@ struct SyncAddress {
 };
 
 // Who accessed the dwords of a stretch of LDS or memory last: stamps, a plane for each of two writers and two
-// readers.
+// readers. Planes of which nothing is known yet are not looked at, so that they take no pages: most memory is
+// only ever read, and most of that by one.
 struct Stamps {
     std::uint64_t *writer = nullptr, *writer2 = nullptr, *reader = nullptr, *reader2 = nullptr;
-    bool has_writer2 = false;
+    bool has_writer = false, has_writer2 = false, has_reader2 = false;
     Pages pages;
 
     // Zeroed. Throws Fault when the system has no pages.

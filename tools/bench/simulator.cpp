@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <ctime>
 #include <memory>
 #include <span>
 #include <string>
@@ -107,17 +108,28 @@ class Launches {
     void* workspace_ = nullptr;
 };
 
+// Of all threads of this process.
+double cpu_seconds() {
+    timespec now{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 void simulate(benchmark::State& state, const operators::Operator& op, const operators::Problem& problem,
               std::int64_t m, const std::string& checks) {
     Launches launches(op, problem, m);
     check(launches.device().set_rules({.checks = checks}));
     std::uint64_t instructions = 0;
+    const double before = cpu_seconds();
     for (auto _ : state) {
         instructions += launches.run();
     }
+    const double spent = cpu_seconds() - before;
     check(launches.device().set_rules({}));
     state.counters["wave_instructions"] =
         benchmark::Counter(static_cast<double>(instructions), benchmark::Counter::kIsRate);
+    // What one core does in a second that it has for itself: holds on a busy machine too.
+    state.counters["per_core_second"] = static_cast<double>(instructions) / spent;
     state.counters["cores"] = cores_of_this_process();
 }
 
