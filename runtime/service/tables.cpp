@@ -13,9 +13,10 @@
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "runtime/embedded/embedded.hpp"
 #include "runtime/operators/operator.hpp"
+#include "runtime/operators/row_review.hpp"
 #include "runtime/service/kernel_sources.hpp"
+#include "runtime/shipped/shipped.hpp"
 #include "runtime/tables/known_target.hpp"
 #include "runtime/tables/layers.hpp"
 
@@ -23,9 +24,6 @@ namespace kiln::service {
 namespace {
 
 using tables::RowFault;
-
-constexpr std::string_view kSchema = "schema/shape_table.schema.json";
-constexpr std::string_view kSchemaFolder = "schema/";
 
 // The templates with a source that a bucket may need, whatever the problem.
 std::vector<std::string_view> part_ids(const tables::Row& row, const tables::Bucket& bucket) {
@@ -46,14 +44,11 @@ std::vector<std::string_view> part_ids(const tables::Row& row, const tables::Buc
 // templates have a source for it. For one pass over the tables: what it learnt of a template holds that long.
 class RowJudge {
   public:
-    RowJudge(const Settings& settings, const KernelSources& sources)
-        : sources_(sources), only_carried_(settings.kernel_path.empty()) {}
+    explicit RowJudge(const KernelSources& sources) : sources_(sources) {}
 
     std::vector<RowFault> operator()(tables::Row& row) {
+        const std::vector<tables::Bucket> given = row.buckets;
         auto faults = operators::check_row(row);
-        if (only_carried_ && row.layer == tables::LayerKind::shipped) {
-            return faults;
-        }
         const std::string_view processor = row.target.processor;
         if (!processor.starts_with("gfx") && !processor.starts_with("sm_")) {
             // Of nobody's processors: which constants a template takes there is unknown.
@@ -66,6 +61,7 @@ class RowJudge {
             faults.push_back({"/target", std::move(fault->expected), std::move(fault->found)});
         }
         if (faults.empty()) {
+            faults = operators::review_row(row, given);
             judge_templates(row, faults);
         }
         return faults;
@@ -119,7 +115,6 @@ class RowJudge {
     }
 
     const KernelSources& sources_;
-    const bool only_carried_;
     std::map<std::string, Known> known_;
 };
 
@@ -139,41 +134,51 @@ std::set<std::string> missing_templates(const Snapshot& before, const tables::Ta
     return missing;
 }
 
-}  // namespace
-
-tables::Layer shipped_layer() {
-    tables::Layer layer{tables::LayerKind::shipped, {}, {}};
-    for (const embedded::EmbeddedFile& file : embedded::shape_files()) {
-        if (!file.path.starts_with(kSchemaFolder)) {
-            layer.texts.push_back({"shapes/" + std::string(file.path), std::string(file.text)});
+// The rows of texts over rows that need no judge.
+Result<tables::LoadedTable> judge_layers(const std::vector<tables::Layer>& layers,
+                                         std::optional<tables::RowLayer> judged,
+                                         const KernelSources& sources) {
+    if (layers.empty()) {
+        std::vector<tables::RowLayer> rows;
+        if (judged) {
+            rows.push_back(*std::move(judged));
         }
+        return tables::LoadedTable{tables::Table(std::move(rows)), {}, {}};
     }
-    return layer;
+    Result<std::string_view> schema = shipped::schema();
+    if (!schema) {
+        return fail(schema);
+    }
+    RowJudge judge(sources);
+    Result<std::unique_ptr<tables::Loader>> loader =
+        tables::Loader::create(*schema, [&judge](tables::Row& row) { return judge(row); });
+    if (!loader) {
+        return fail(loader);
+    }
+    return (*loader)->load(layers, std::move(judged));
 }
+
+}  // namespace
 
 Result<tables::LoadedTable> load_tables(const Settings& settings) {
     return load_tables(settings, KernelSources(settings.kernel_path));
 }
 
 Result<tables::LoadedTable> load_tables(const Settings& settings, const KernelSources& sources) {
-    const embedded::EmbeddedFile* schema = embedded::find(embedded::shape_files(), kSchema);
-    if (schema == nullptr) {
-        return fail(ErrorCode::internal, Stage::table,
-                    "the library was built without the schema of its shape tables");
-    }
-    RowJudge judge(settings, sources);
-    const Result<std::unique_ptr<tables::Loader>> loader =
-        tables::Loader::create(schema->text, [&judge](tables::Row& row) { return judge(row); });
-    if (!loader) {
-        return tl::unexpected<Error>(loader.error());
-    }
     tables::ReadLayers read = tables::read_layers(settings.table_places);
-    if (settings.shipped_tables) {
-        read.layers.push_back(shipped_layer());
+    // What the library carries was judged when it was built: with its own templates there is no more to say.
+    std::optional<tables::RowLayer> judged;
+    if (settings.shipped_tables && settings.kernel_path.empty()) {
+        judged = shipped::rows();
+    } else if (settings.shipped_tables) {
+        read.layers.push_back(shipped::texts());
     }
-    tables::LoadedTable loaded = (*loader)->load(read.layers);
-    loaded.faults.insert(loaded.faults.begin(), std::make_move_iterator(read.faults.begin()),
-                         std::make_move_iterator(read.faults.end()));
+    Result<tables::LoadedTable> loaded = judge_layers(read.layers, std::move(judged), sources);
+    if (!loaded) {
+        return loaded;
+    }
+    loaded->faults.insert(loaded->faults.begin(), std::make_move_iterator(read.faults.begin()),
+                          std::make_move_iterator(read.faults.end()));
     return loaded;
 }
 

@@ -24,7 +24,4 @@ namespace kiln::service {
 // Warnings go to the log.
 [[nodiscard]] Result<SnapshotPtr> open_snapshot(const Settings& settings, const Snapshot* before);
 
-// The texts that the library carries, without the schema: the shipped layer.
-[[nodiscard]] tables::Layer shipped_layer();
-
 }  // namespace kiln::service

@@ -303,7 +303,7 @@ Result<std::unique_ptr<Loader>> Loader::create(std::string_view schema, RowCheck
         new Loader(std::make_unique<const Parts>(Parts{std::move(*parsed), std::move(check)})));
 }
 
-LoadedTable Loader::load(const std::vector<Layer>& layers) const {
+LoadedTable Loader::load(const std::vector<Layer>& layers, std::optional<RowLayer> below) const {
     Faults found;
     std::vector<RowLayer> rows;
     for (const auto& layer : layers) {
@@ -314,6 +314,9 @@ LoadedTable Loader::load(const std::vector<Layer>& layers) const {
             reader.read(table, found);
         }
         made.rows = reader.take_rows();
+    }
+    if (below) {
+        rows.push_back(*std::move(below));
     }
     return {Table(std::move(rows)), std::move(found.faults), std::move(found.warnings)};
 }

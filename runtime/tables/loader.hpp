@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,9 +73,11 @@ class Loader {
     Loader(const Loader&) = delete;
     Loader& operator=(const Loader&) = delete;
 
-    // The strongest layer comes first. Texts of a shipped layer are taken to follow the schema: they are part
-    // of the program, and the tests hold them to it.
-    [[nodiscard]] LoadedTable load(const std::vector<Layer>& layers) const;
+    // The strongest layer comes first. Texts of a shipped layer are taken to follow the schema: the build of
+    // the program that they are part of holds them to it. `below` are rows that were judged before, weaker
+    // than all layers.
+    [[nodiscard]] LoadedTable load(const std::vector<Layer>& layers,
+                                   std::optional<RowLayer> below = std::nullopt) const;
 
   private:
     struct Parts;

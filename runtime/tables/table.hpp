@@ -43,6 +43,8 @@ struct Provenance {
     std::string kind;      // "untuned", "measured", "derived", "model" or "published"
     std::string note;      // may be empty
     std::string document;  // all of it, canonical JSON
+
+    friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
 // Who says so, the weakest first.
@@ -60,6 +62,8 @@ struct Origin {
     std::size_t line = 0;
 
     [[nodiscard]] std::string text() const;  // "shapes/linear.json:12"
+
+    friend bool operator==(const Origin&, const Origin&) = default;
 };
 
 // An exact row is for one problem. A general one has fields that are open: it is for every problem that has
@@ -83,6 +87,8 @@ struct Row {
 
     // The first bucket with m <= max_m; null when m is above the last one or below 1.
     [[nodiscard]] const Bucket* bucket_for(std::int64_t m) const;
+
+    friend bool operator==(const Row&, const Row&) = default;
 };
 
 // One layer of a table: rows of equal standing.
@@ -91,6 +97,8 @@ struct RowLayer {
     std::string place;               // the folder or file; empty for the shipped layer
     std::vector<std::string> files;  // that were read, those without a row too
     std::vector<Row> rows;           // (operator, problem, open fields, target) once
+
+    friend bool operator==(const RowLayer&, const RowLayer&) = default;
 };
 
 // What find() answers. When there is no row, `detail` says what was asked for and what stands in the table.

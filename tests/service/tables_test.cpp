@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/service/suggestion.hpp"
+#include "runtime/shipped/shipped.hpp"
 #include "tests/service/scratch.hpp"
 
 using namespace kiln::service;
@@ -192,7 +193,7 @@ TEST_CASE_FIXTURE(
 
 TEST_CASE("tables: the shipped layer is without fault or warning, by the schema too") {
     const Scratch scratch;
-    kiln::tables::Layer layer = shipped_layer();
+    const kiln::tables::Layer layer = kiln::shipped::texts();
     std::vector<std::string> files;
     for (const auto& text : layer.texts) {
         files.push_back(scratch.write(text.name, text.text).string());

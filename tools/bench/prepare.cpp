@@ -29,10 +29,7 @@ Sample open_and_prepare(const kiln::service::Overrides& overrides) {
     auto service = kiln::bench::value_or_exit(kiln::service::Service::open(overrides));
     Sample sample;
     sample.open_seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    // Those whose plans are read in a second: the rows of linear.
-    kiln::service::WarmFilter filter;
-    filter.op = &kiln::operators::linear();
-    for (const auto& row : service->rows(filter)) {
+    for (const auto& row : service->rows(kiln::bench::linear_of_gfx950())) {
         const auto* op = kiln::operators::find_operator(row->operator_name);
         const auto plan = service->prepare(0, *op, row->problem);
         if (!plan) {

@@ -32,13 +32,17 @@ inline service::Overrides overrides_for(const std::filesystem::path& folder, con
     return overrides;
 }
 
-// Every specialisation of `linear` that the tables have for gfx950.
-inline std::vector<operators::Specialisation> all_specialisations(const service::Service& service) {
+// What the tables have of `linear` for gfx950, whose plans are read in a second.
+inline service::WarmFilter linear_of_gfx950() {
     service::WarmFilter filter;
     filter.op = &operators::linear();
     filter.target = tables::Target{"gfx950", {}};
+    return filter;
+}
+
+inline std::vector<operators::Specialisation> all_specialisations(const service::Service& service) {
     std::vector<Error> errors;
-    auto all = service.matching(filter, errors);
+    auto all = service.matching(linear_of_gfx950(), errors);
     if (!errors.empty()) {
         std::fprintf(stderr, "benchmark: %s\n", errors.front().message.c_str());
         std::exit(3);
