@@ -152,6 +152,7 @@ class Translator {
             {"Expected number greater", "minimum", "at least {}", ""},
             {"Expected number less", "maximum", "at most {}", ""},
             {"Array should contain no fewer", "minItems", "at least {} element", ""},
+            {"Object should have no fewer", "minProperties", "at least {} member", ""},
         };
         for (const auto& kind : known) {
             if (description.starts_with(kind.begins) && schema.contains(kind.keyword)) {

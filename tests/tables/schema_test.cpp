@@ -38,6 +38,13 @@ TEST_CASE("SchemaFaultsOfTheDocument") {
     CHECK(faults_of(R"({"$schema": "schema/shape_table.schema.json", "schema": 1, "rows": []})").empty());
 }
 
+TEST_CASE("SchemaFaultOfARangeWithoutEnds") {
+    CHECK(faults_of(R"({"schema": 1, "rows": [{"operator": "a", "problem": {"experts": {}}, "target": "b",
+ "buckets": [{"max_m": 1, "template": "a/b", "constants": {}}], "provenance": {"kind": "untuned"}}]})") ==
+          Lines{"t.json:1:65: /rows/0/problem/experts: expected at least 1 member, found an object of 0 "
+                "members"});
+}
+
 TEST_CASE("SchemaFaultsOfARow") {
     const std::string text = R"({"schema": 1, "rows": [
   {"operator": "Linear",

@@ -61,7 +61,7 @@ class TextTable {
 class ProgressBar {
   public:
     explicit ProgressBar(bool quiet);
-    // Calls must not overlap.
+    // `done` counts the one that the label names. Calls must not overlap.
     void step(std::size_t done, std::size_t total, std::string_view label);
     ~ProgressBar();
     ProgressBar(const ProgressBar&) = delete;

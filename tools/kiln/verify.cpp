@@ -147,7 +147,7 @@ void verify_problem(service::Service& service, const Subject& subject, const Tri
         fmt::format("{} {}", subject.op->name(), operators::format_problem(*subject.op, subject.problem));
     std::unique_ptr<service::Trial> trial;
     for (std::size_t i = 0; i < values.size() && !grace.requested(); ++i) {
-        progress.step(i, values.size(), fmt::format("{} M={}", label, values[i]));
+        progress.step(i + 1, values.size(), fmt::format("{} M={}", label, values[i]));
         auto one = blank;
         one.m = values[i];
         const auto* bucket = (*plan)->bucket_for(values[i]);
