@@ -23,7 +23,7 @@ extern "C" __global__ __launch_bounds__(kiln::mxmoe::kThreads) void KILN_KERNEL_
 #pragma unroll
         for (u32 i = 0; i < kTogether; i += kWaves) {
             if (const u32 unit = first + i + wave; unit < units) {
-                combine(arguments, unit / kColumnTiles, unit % kColumnTiles * kTileColumns + lane * 4);
+                combine(arguments, unit / kColumnTiles, unit % kColumnTiles * kTileColumns + lane * 4, lane);
             }
         }
     }

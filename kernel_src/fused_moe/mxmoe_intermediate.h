@@ -58,7 +58,7 @@ KILN_DEVICE void store_intermediate(const Arguments& arguments, const Sums& sums
                                     u32 first_column, u32 lane) {
     using Layout = RowScales<scale_tile_rows(kBlockM)>;
     constexpr u32 kRowBytes = kIntermediate / 2;
-    constexpr u32 kGroups = kIntermediate / kGroup;
+    constexpr u32 kGroups = whole_step_groups(kIntermediate);
     const u32 in_tile = static_cast<u32>(AccumulatorFragment::column(static_cast<int>(lane)));
     u8* const codes = arguments.h_q + static_cast<u64>(first_row) * kRowBytes + first_column / 2;
     u8* const scales = arguments.h_scale + static_cast<u64>(first_row) * kGroups +

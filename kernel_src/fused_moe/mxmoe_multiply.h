@@ -23,7 +23,7 @@ inline constexpr int kWeightTiles = 4;  // of a wave
 inline constexpr int kWeightPairs = 2;  // of tiles that lie one after the other, and share words of scales
 
 // Waves that registers leave room for, at least.
-inline constexpr int kWavesOfSimd = kBlockM == 16 ? 4 : kBlockM == 32 ? 3 : 2;
+inline constexpr int kWavesOfSimd = kBlockM <= 32 ? 3 : 2;
 
 // Sums of a tile of rows and a tile of weights.
 using Sums = f32x4[kTokenTiles][kWeightTiles];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "constants.h"
+#include "device/gfx950/cross_lane.h"
 #include "device/gfx950/fragment.h"
 #include "device/gfx950/memory.h"
 #include "device/gfx950/mx_quantise.h"
@@ -24,13 +25,16 @@ static_assert(kBlockM == 16 || kBlockM == 32 || kBlockM == 64 || kBlockM == 128,
 struct Tile {
     u8 codes[kBlockM * kStepBytes] __attribute__((aligned(16)));
 };
-// With the scales of tokens, as TokenScales has them in a step: a lane's, of both chunks, side by side.
+// With the scales of tokens, as TokenScales has them in a step: a lane's, of both chunks, side by side. There
+// is room for a dword of every thread, so that those without a scale need no case of their own.
 struct ScaledTile : Tile {
-    u8 scales[kBlockM][kStepGroups] __attribute__((aligned(8)));
+    u32 scales[kThreads];
+    static constexpr u32 kRowWords = kStepGroups / sizeof(u32);
+    static_assert(kBlockM * kRowWords <= kThreads);
 
     KILN_DEVICE u32 scale(int tile, u32 lane) const {
         const u32 row = tile * kFragmentRows + lane % kFragmentRows;
-        return *reinterpret_cast<const u16*>(&scales[row][lane / kFragmentRows * kStepChunks]);
+        return reinterpret_cast<const u16*>(scales + row * kRowWords)[lane / kFragmentRows];
     }
 };
 
@@ -93,33 +97,22 @@ class TokenRows : public CodedRows {
             offsets_[i] = has_row() ? TokenOffset(arguments, first_row + row)(kRowBytes, piece_offset())
                                     : Buffer::kNowhere;
         }
-        const u32 row = threadIdx.x / kScaleThreads;
-        scale_offset_ = has_row() ? TokenOffset(arguments, first_row + row)(
-                                        kGroups, threadIdx.x % kScaleThreads * kThreadScales)
-                                  : Buffer::kNowhere;
+        const u32 row = threadIdx.x / Tile::kRowWords;
+        scale_offset_ = row < kBlockM
+                            ? TokenOffset(arguments, first_row + row)(
+                                  kGroups, threadIdx.x % Tile::kRowWords * static_cast<u32>(sizeof(u32)))
+                            : Buffer::kNowhere;
     }
     KILN_DEVICE void load(Staged& staged, u32 step) const {
 #pragma unroll
         for (int i = 0; i < kLoads; ++i) {
             staged.codes[i] = codes_.load_16(offsets_[i], step * kStepBytes);
         }
-        const u32 in_wave = step * kStepGroups;
-        staged.scales = kThreadScales == 4   ? scales_.load_4(scale_offset_, in_wave)
-                        : kThreadScales == 2 ? scales_.load_2(scale_offset_, in_wave)
-                                             : scales_.load_byte(scale_offset_, in_wave);
+        staged.scales = scales_.load_4(scale_offset_, step * kStepGroups);
     }
     KILN_DEVICE static void store(const Staged& staged, Tile& tile) {
         CodedRows::store(staged, tile);
-        if (has_row()) {
-            u8* const to = &tile.scales[0][0] + threadIdx.x * kThreadScales;
-            if constexpr (kThreadScales == 4) {
-                *reinterpret_cast<u32*>(to) = staged.scales;
-            } else if constexpr (kThreadScales == 2) {
-                *reinterpret_cast<u16*>(to) = static_cast<u16>(staged.scales);
-            } else {
-                *to = static_cast<u8>(staged.scales);
-            }
-        }
+        tile.scales[threadIdx.x] = staged.scales;
     }
     KILN_DEVICE void load_scales(Scales&, u32) const {}
     KILN_DEVICE u32 scale(const Scales&, const Tile& tile, int number, u32 lane) const {
@@ -129,9 +122,6 @@ class TokenRows : public CodedRows {
   private:
     static constexpr u32 kRowBytes = kHidden / 2;
     static constexpr u32 kGroups = kHidden / kGroup;
-    static constexpr u32 kThreadScales = kAllThreads ? kBlockM * kStepGroups / kThreads : 1;
-    static constexpr u32 kScaleThreads = kStepGroups / kThreadScales;  // that have a row
-    static_assert(kAllThreads || kScaleThreads == kRowThreads);
 
     Buffer codes_;
     Buffer scales_;
@@ -177,8 +167,11 @@ class QuantisingRows {
                                     lane % kPieceLanes * static_cast<u32>(sizeof(u32))) =
                 mx_pack_e2m1(staged.elements[chunk], scale);
         }
-        // All four of a group write the same.
-        *reinterpret_cast<u16*>(&tile.scales[row_][lane / 4 * kStepChunks]) = static_cast<u16>(scales);
+        // A dword has the scales of two quarters: eight neighbours.
+        const u32 word = scales | rotate_in_quarter<4>(scales) << 16;
+        if (lane % 8 == 0) {
+            tile.scales[row_ * Tile::kRowWords + lane / 8] = word;
+        }
     }
     KILN_DEVICE void load_scales(Scales&, u32) const {}
     KILN_DEVICE u32 scale(const Scales&, const Tile& tile, int number, u32 lane) const {
@@ -188,10 +181,11 @@ class QuantisingRows {
   private:
     static constexpr u32 kRowLanes = kStep / kStepChunks / kMxLaneElements;
     static_assert(kRowLanes == 16 && kRows * kRowLanes == kThreads);
-    // The four rows of a wave lie in different banks: two, and those eight further on.
+    // Pieces of rows that are eight apart lie in different banks, so that neither half of a wave meets
+    // itself.
     KILN_DEVICE static u32 row_of(u32 thread) {
         const u32 quarter = thread / kRowLanes % 4;
-        return thread / kWaveLanes * 2 + quarter % 2 + quarter / 2 * 8;
+        return thread / kWaveLanes * 2 + quarter / 2 + quarter % 2 * 8;
     }
 
     Buffer x_;

@@ -42,6 +42,11 @@ struct TokenScales {
     }
 };
 
+// Scales of a row of `depth` elements, up to whole steps.
+KILN_HOST_DEVICE constexpr u32 whole_step_groups(u32 depth) {
+    return (depth + kStep - 1) / kStep * kStepGroups;
+}
+
 // Scales of the intermediate, by sorted row, in tiles of a step of kTileRows rows: what a lane needs of a
 // tile is one word. With 32 rows that is layout L3.
 template <u32 kTileRows>
@@ -86,7 +91,7 @@ struct Workspace {
         return rows(tokens) * intermediate / 2;
     }
     [[nodiscard]] KILN_HOST_DEVICE constexpr u64 h_scale(u64 tokens) const {
-        return rows(tokens) * intermediate / kGroup;
+        return rows(tokens) * whole_step_groups(intermediate);
     }
     // Where the products are not added up at once.
     [[nodiscard]] KILN_HOST_DEVICE constexpr u64 v(u64 tokens) const { return tokens * slots * hidden * 2; }
