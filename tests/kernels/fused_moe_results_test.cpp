@@ -253,6 +253,7 @@ TEST_CASE("results: fused_moe computes the same in every order and with stores s
                     device::SimulationRules rules;
                     rules.order = order;
                     rules.scopes = scopes;
+                    rules.checks = "all";
                     REQUIRE(device->set_rules(rules));
                     CHECK(loaded.run(built, arrays, m).out == expected);
                 }

@@ -180,9 +180,14 @@ TEST_CASE("router: chooses the same under every order, stores visible at the ear
     }
 }
 
-TEST_CASE("router: without its release or its acquire it races under every order, early as well") {
-    for (const Fault& fault :
-         {Fault{" release_to_device();\n", kKernel}, Fault{" acquire_from_device();\n", ""}}) {
+TEST_CASE("router: a race shows under every order where any one of its releases or acquires is left out") {
+    constexpr std::string_view kElection = "device/gfx950/election.h";
+    for (const Fault& fault : {Fault{" release_to_device();\n", kKernel},
+                               {" acquire_from_device();\n", kKernel},
+                               {" release_to_device();\n", kElection},
+                               {" acquire_from_device();\n", kElection}}) {
+        CAPTURE(fault.line);
+        CAPTURE(fault.file);
         Machine machine(fault);
         for (const RunOrder order : kOrders) {
             CAPTURE(sim::to_text(order));
