@@ -1,19 +1,18 @@
 // Races: two accesses to the same bytes of LDS or of memory by different waves, of which at least one writes,
 // at least one is plain, and which nothing orders.
 //
-// clang-format off
-// Order, the memory model's as the hardware keeps it (a thread is a wave). Access A comes before access B when
+// Order, the memory model's as the hardware keeps it (a thread is a wave). Access A precedes access B when
 //   - one wave made both, A first;
 //   - both waves are of one work-group and a barrier lies between;
-//   - both waves are of one work-group, and after A one of them did an atomic operation that the other's, before B, saw;
-//   - or, for any waves: after A its wave released at device scope (buffer_wbl2 sc1); then it, or a wave that a barrier
-//     put after the release, wrote an address atomically; a wave read what was written there atomically; then it, or a
-//     wave that a barrier put after it, acquired (buffer_inv sc1), before B;
+//   - both waves are of one work-group, and after A one of them did an atomic operation that the other's,
+//     before B, saw;
+//   - or, for any waves: after A its wave released at device scope (buffer_wbl2 sc1); then it, or a wave that
+//     a barrier put after the release, wrote an address atomically; a wave read what was written there
+//     atomically; then it, or a wave that a barrier put after it, acquired (buffer_inv sc1), before B;
 //   - and by chains of these.
-// Atomic are read-modify-write operations, and loads and stores with sc1; those with sc0 alone are so among waves of one
-// work-group. Two atomic accesses do not race. In LDS only read-modify-write is told from plain access: a flag in LDS that
-// is set by an atomic store is reported.
-// clang-format on
+// Atomic are read-modify-write operations, and loads and stores with sc1; those with sc0 alone are so among
+// waves of one work-group. Two atomic accesses do not race. In LDS only read-modify-write is told from plain
+// access: a flag in LDS that is set by an atomic store is reported.
 //
 // One launch is watched by itself: its start comes after everything before, its end before everything after.
 // What is forgotten (of many readers of a dword two are kept, of many writers of its parts two) may hide a

@@ -7,12 +7,10 @@
 // of a structure with padding, speculated arithmetic. An undefined input makes what depends on it undefined
 // (exactly, bit by bit, for moves, logic, shifts and permutations; the whole result for everything else). It
 // is an error when it comes to matter:
-// clang-format off
 //   - it is stored to memory (LDS excepted: those bytes stay undefined),
 //   - it is part of an address or of M0 in use,
 //   - a branch depends on it, or a bit of EXEC does,
 //   - a scalar load, buffer descriptor, barrier or jump uses it.
-// clang-format on
 // The error names the instruction at which it came to matter and the one that first read what was never
 // written, with its offset and register.
 //
