@@ -1,6 +1,7 @@
 // What every kernel of mxmoe is given: the plan packs it once for a launch.
 #pragma once
 
+#include "device/macros.h"
 #include "device/types.h"
 
 #define KILN_MXMOE_PARAMETERS                                                                              \
@@ -48,6 +49,16 @@ struct Arguments {
     u32 m;
     u32 ldx;  // elements
 };
+
+#if defined(__HIP__)
+// The kernel's arguments, read again where they are asked for: what a kernel needs only in the end does not
+// take registers until then.
+KILN_DEVICE Arguments arguments_again() {
+    auto* memory = __builtin_amdgcn_kernarg_segment_ptr();
+    asm volatile("" : "+s"(memory));
+    return *(const Arguments*)memory;  // to the address space of all memory, which no other cast does
+}
+#endif
 
 // What moe_sort says of a row: (slot << 24) | token, a token of m for a row without a pair.
 struct SortedRow {

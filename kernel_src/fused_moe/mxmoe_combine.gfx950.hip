@@ -21,7 +21,7 @@ extern "C" __global__ __launch_bounds__(kiln::mxmoe::kThreads) void KILN_KERNEL_
     const u32 units = arguments.m * kColumnTiles;
     for (u32 first = blockIdx.x * kTogether; first < units; first += kMostPieceGroups * kTogether) {
 #pragma unroll
-        for (u32 i = 0; i < kTogether; i += kWaves) {
+        for (u32 i = 0; i < kTogether; i += kThreads / kWaveLanes) {
             if (const u32 unit = first + i + wave; unit < units) {
                 combine(arguments, unit / kColumnTiles, unit % kColumnTiles * kTileColumns + lane * 4, lane);
             }

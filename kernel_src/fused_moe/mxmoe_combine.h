@@ -25,31 +25,33 @@ KILN_DEVICE void combine(const Arguments& arguments, u32 token, u32 column, u32 
     const Buffer rows(arguments.v + first_pair * kHidden, kSlots * kRowBytes);
     // Lane i knows slot i.
     const u64 pair = first_pair + (lane < kSlots ? lane : 0);
-    const u64 there = lanes_where(is_expert<kExperts>(arguments.ids[pair]));
-    const u32 weight = bits_as<u32>(arguments.weights[pair]);
+    const bool is_there = is_expert<kExperts>(arguments.ids[pair]);
+    const u32 weight = is_there ? bits_as<u32>(arguments.weights[pair]) : 0;
+    const u32 missing = ~static_cast<u32>(lanes_where(is_there));
+    static_assert(Buffer::kNowhere == 1U << 31);
     u32x2 values[kSlots];
 #pragma unroll
     for (u32 slot = 0; slot < kSlots; ++slot) {
-        values[slot] = rows.load_8(
-            (there >> slot & 1) != 0 ? column * static_cast<u32>(sizeof(bf16_bits)) : Buffer::kNowhere,
-            slot * kRowBytes);
+        const u32 nowhere = missing << (31 - slot) & Buffer::kNowhere;
+        values[slot] =
+            rows.load_8((column * static_cast<u32>(sizeof(bf16_bits)) + slot * kRowBytes) | nowhere, 0);
     }
     f32x4 sum = {};
 #pragma unroll
     for (u32 slot = 0; slot < kSlots; ++slot) {
-        const f32 factor = (there >> slot & 1) != 0 ? bits_as<f32>(read_lane(weight, slot)) : 0.0F;
         const u32x2 packed = values[slot];
         const f32x4 row = {bits_as<f32>(packed.x << 16), bits_as<f32>(packed.x & 0xffff0000U),
                            bits_as<f32>(packed.y << 16), bits_as<f32>(packed.y & 0xffff0000U)};
-        sum += row * factor;
+        sum += row * bits_as<f32>(read_lane(weight, slot));
     }
     *reinterpret_cast<u32x2*>(arguments.out + static_cast<u64>(token) * kHidden + column) =
         u32x2{pack_bf16(sum.x, sum.y), pack_bf16(sum.z, sum.w)};
 }
 
-// 256 columns of every token, by a work-group.
+// 256 columns of every token, by the waves of a work-group.
+template <u32 kTogether>
 KILN_DEVICE void combine_columns(const Arguments& arguments, u32 first_column, u32 wave, u32 lane) {
-    for (u32 token = wave; token < arguments.m; token += kWaves) {
+    for (u32 token = wave; token < arguments.m; token += kTogether) {
         combine(arguments, token, first_column + lane * 4, lane);
     }
 }

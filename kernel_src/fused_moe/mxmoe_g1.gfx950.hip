@@ -35,7 +35,7 @@ using Rows = RowsOf<kF16In != 0>::Type;
 // -1 is padding. Any other id that is no expert's is reported; the sort left it out.
 KILN_DEVICE void flag_illegal_ids(const Arguments& arguments) {
     const u32 pairs = arguments.m * kSlots;
-    for (u32 first = blockIdx.x * kThreads; first < pairs; first += kMostGroups * kThreads) {
+    for (u32 first = blockIdx.x * kTileThreads; first < pairs; first += kMostGroups * kTileThreads) {
         const u32 pair = first + threadIdx.x;
         const i32 id = pair < pairs ? arguments.ids[pair] : -1;
         if (static_cast<u32>(id) >= kExperts && id != -1) {
@@ -47,21 +47,21 @@ KILN_DEVICE void flag_illegal_ids(const Arguments& arguments) {
 }  // namespace
 }  // namespace kiln
 
-extern "C" __global__ __launch_bounds__(kiln::mxmoe::kThreads) __attribute__((
-    amdgpu_waves_per_eu(kiln::mxmoe::kWavesOfSimd))) void KILN_KERNEL_NAME(KILN_MXMOE_PARAMETERS) {
+extern "C" __global__ __launch_bounds__(kiln::mxmoe::kTileThreads) __attribute__((amdgpu_waves_per_eu(
+    kiln::mxmoe::kWavesOfSimd, kiln::mxmoe::kWavesOfSimd))) void KILN_KERNEL_NAME(KILN_MXMOE_PARAMETERS) {
     using namespace kiln;
     const Arguments arguments = KILN_MXMOE_ARGUMENTS;
     constexpr u32 kColumns = kTileColumns / 2;
     constexpr u32 kColumnTiles = kIntermediate / kColumns;
     const u32 lane = threadIdx.x % kWaveLanes;
-    const u32 wave = uniform(threadIdx.x / kWaveLanes);
+    const WavePart part(uniform(threadIdx.x / kWaveLanes));
     __shared__ Rows::Tile tiles[2];
 
     flag_illegal_ids(arguments);
     const u32 units = static_cast<u32>(arguments.num_valid[0]) / kBlockM * kColumnTiles;
     for (u32 unit = blockIdx.x; unit < units; unit += kMostGroups) {
         const u32 block = unit / kColumnTiles;
-        const u32 column = unit % kColumnTiles * kColumns + wave * kWaveColumns;
+        const u32 column = unit % kColumnTiles * kColumns + part.column_wave * kWaveColumns;
         const u32 expert = static_cast<u32>(arguments.sorted_expert_ids[block]);
         // Interleaved, tiles of gate rows and up rows take turns.
         const u32 first = kInterleaved ? 2 * column : column;
@@ -69,8 +69,9 @@ extern "C" __global__ __launch_bounds__(kiln::mxmoe::kThreads) __attribute__((
         const WaveWeights<kHidden> weights(arguments.w13, arguments.w13_scale, expert, 2 * kIntermediate,
                                            first, second, lane);
         Sums sums;
-        multiply(weights, Rows(arguments, block * kBlockM, lane), tiles, lane, sums);
-        store_intermediate(arguments, sums, block * kBlockM, column, recomputed(lane));
+        multiply(weights, Rows(arguments, block * kBlockM, lane), tiles, part.first_tile, lane, sums);
+        store_intermediate(arguments, sums, block * kBlockM + part.first_tile * kFragmentRows, column,
+                           recomputed(lane));
         if (unit + kMostGroups < units) {
             __syncthreads();
         }

@@ -17,7 +17,7 @@ namespace kiln::mxmoe {
 
 // Columns of I of a wave: those of a group, so that a scale is a wave's own.
 inline constexpr u32 kWaveColumns = 32;
-static_assert(kWaveColumns == kGroup && kWaveColumns * kWaves * 2 == kTileColumns);
+static_assert(kWaveColumns == kGroup && kWaveColumns * kColumnWaves * 2 == kTileColumns);
 
 // First and second half of a wave's columns. Separated: a pair of tiles is gate or up. Interleaved: a pair is
 // a half.

@@ -23,7 +23,7 @@ inline constexpr int kWeightTiles = 4;  // of a wave
 inline constexpr int kWeightPairs = 2;  // of tiles that lie one after the other, and share words of scales
 
 // Waves that registers leave room for, at least.
-inline constexpr int kWavesOfSimd = kBlockM <= 32 ? 3 : 2;
+inline constexpr int kWavesOfSimd = kTokenTiles <= 2 ? 3 : 2;
 
 // Sums of a tile of rows and a tile of weights.
 using Sums = f32x4[kTokenTiles][kWeightTiles];
@@ -77,15 +77,12 @@ class WaveWeights {
     u32 lane_;
 };
 
-// They are computed now, not where they are asked for: that would keep the operands of many steps in
-// registers.
-KILN_DEVICE void settle(Sums& sums) {
+// They are computed now and in this order, not where they are asked for: that would keep the operands of many
+// products in registers.
+KILN_DEVICE void settle(f32x4 (&sums)[kWeightTiles]) {
 #pragma unroll
-    for (int tile = 0; tile < kTokenTiles; ++tile) {
-#pragma unroll
-        for (int f = 0; f < kWeightTiles; ++f) {
-            asm volatile("" : "+v"(sums[tile][f]));
-        }
+    for (int f = 0; f < kWeightTiles; ++f) {
+        asm volatile("" : "+v"(sums[f]));
     }
 }
 
@@ -96,14 +93,22 @@ KILN_DEVICE u32 recomputed(u32 value) {
     return value;
 }
 
-// All of k. `tiles` is LDS, which no wave reads or writes any more when this begins; some may still read it
-// when this ends.
+// Which part of a work-group's tile is a wave's.
+struct WavePart {
+    u32 column_wave;  // of kColumnWaves
+    u32 first_tile;   // of 16 rows
+
+    KILN_DEVICE explicit WavePart(u32 wave)
+        : column_wave(wave % kColumnWaves), first_tile(wave / kColumnWaves * kTokenTiles) {}
+};
+
+// All of k, for the tiles of rows from `first_tile` on. `tiles` is LDS, which no wave reads or writes any
+// more when this begins; some may still read it when this ends.
 template <u32 kDepth, class Rows>
 KILN_DEVICE void multiply(const WaveWeights<kDepth>& weights, const Rows& rows,
-                          typename Rows::Tile (&tiles)[2], u32 lane, Sums& sums) {
+                          typename Rows::Tile (&tiles)[2], u32 first_tile, u32 lane, Sums& sums) {
     constexpr int kSteps = kDepth / kStep;
-    // Steps that weights are asked for ahead. The largest block's sums leave room for one.
-    constexpr int kAhead = kTokenTiles > 4 ? 1 : 2;
+    constexpr int kAhead = 2;  // steps that weights are asked for ahead
     typename WaveWeights<kDepth>::Step w[kAhead];
     typename Rows::Scales scales[kAhead];
     typename Rows::Staged staged[kAhead];
@@ -118,7 +123,7 @@ KILN_DEVICE void multiply(const WaveWeights<kDepth>& weights, const Rows& rows,
             if constexpr (n + 1 < kSteps) {
                 rows.load(staged[(n + 1) % kAhead], n + 1);
             }
-            rows.load_scales(scales[n], n);
+            rows.load_scales(scales[n], n, first_tile);
             weights.load_scales(w[n], n);
             weights.load(w[n], n, 0);
             weights.load(w[n], n, 1);
@@ -150,10 +155,10 @@ KILN_DEVICE void multiply(const WaveWeights<kDepth>& weights, const Rows& rows,
             constexpr int kChunk = decltype(chunk_index)::value;
             for_each_index<kTokenTiles>([&](auto tile_index) {
                 constexpr int kTile = decltype(tile_index)::value;
-                const u32x4 b = *reinterpret_cast<const u32x4*>(tile_in_lds.codes +
-                                                                TileLayout::operand_offset(lane, kChunk) +
-                                                                kTile * TileLayout::kOperandTileBytes);
-                const u32 scale = rows.scale(scales[kSlot], tile_in_lds, kTile, lane);
+                const u32x4 b = *reinterpret_cast<const u32x4*>(
+                    tile_in_lds.codes + TileLayout::operand_offset(lane, kChunk) +
+                    (first_tile + kTile) * TileLayout::kOperandTileBytes);
+                const u32 scale = rows.scale(scales[kSlot], tile_in_lds, first_tile, kTile, lane);
                 for_each_index<kWeightTiles>([&](auto weight_index) {
                     constexpr int f = decltype(weight_index)::value;
                     // Bytes of a word: two of each chunk where it is for two tiles.
@@ -162,19 +167,16 @@ KILN_DEVICE void multiply(const WaveWeights<kDepth>& weights, const Rows& rows,
                     sums[kTile][f] = mfma_16x16x128_e2m1<kScaleA, kScaleB>(
                         w[kSlot].codes[kChunk][f], w[kSlot].scales[f / 2], b, scale, sums[kTile][f]);
                 });
+                settle(sums[kTile]);
             });
             if constexpr (kLater >= kAhead) {
                 if constexpr (kChunk == kStepChunks - 1) {
-                    rows.load_scales(scales[kSlot], step + kAhead);
+                    rows.load_scales(scales[kSlot], step + kAhead, first_tile);
                     weights.load_scales(w[kSlot], step + kAhead);
                 }
                 weights.load(w[kSlot], step + kAhead, kChunk);
             }
         });
-        // With more tiles the sums of a step keep each other in order.
-        if constexpr (kLater == 0 || kTokenTiles == 1) {
-            settle(sums);
-        }
         if constexpr (kLater >= 1) {
             __syncthreads();
         }

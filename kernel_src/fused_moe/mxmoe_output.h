@@ -21,7 +21,7 @@ inline constexpr bool kCombines = kMode == 2;
 static_assert(kMode >= 0 && kMode <= 2);
 
 // Columns of H of a wave.
-inline constexpr u32 kWaveRows = kTileColumns / kWaves;
+inline constexpr u32 kWaveRows = kTileColumns / kColumnWaves;
 
 // Rows of bf16 in LDS. Eight bytes more than they have: the 16 lanes that store eight bytes each at once, one
 // row after the other, then ask all 32 banks.
@@ -32,15 +32,16 @@ struct OutputTile {
 
 // A wave's columns of all rows of the block. `scales(tile)` is what a lane's row of a tile is multiplied by.
 template <class Scale>
-KILN_DEVICE void put_columns(OutputTile& output, const Sums& sums, const Scale& scale, u32 wave, u32 lane) {
+KILN_DEVICE void put_columns(OutputTile& output, const Sums& sums, const Scale& scale, const WavePart& part,
+                             u32 lane) {
 #pragma unroll
     for (int tile = 0; tile < kTokenTiles; ++tile) {
-        const u32 row =
-            tile * kFragmentRows + static_cast<u32>(AccumulatorFragment::column(static_cast<int>(lane)));
+        const u32 row = (part.first_tile + tile) * kFragmentRows +
+                        static_cast<u32>(AccumulatorFragment::column(static_cast<int>(lane)));
         const f32 factor = scale(tile);
 #pragma unroll
         for (int f = 0; f < kWeightTiles; ++f) {
-            const u32 column = wave * kWaveRows + f * kFragmentRows +
+            const u32 column = part.column_wave * kWaveRows + f * kFragmentRows +
                                static_cast<u32>(AccumulatorFragment::row(static_cast<int>(lane), 0));
             const f32x4 values = kAddsUp ? sums[tile][f] * factor : sums[tile][f];
             *reinterpret_cast<u32x2*>(output.rows + row * OutputTile::kRowBytes +
@@ -50,11 +51,11 @@ KILN_DEVICE void put_columns(OutputTile& output, const Sums& sums, const Scale& 
     }
 }
 
-// The block's rows, a wave every fourth, to where they belong; those without a pair come last, and go
-// nowhere. `entries` are the sort's, of rows lane and 64 + lane.
+// The block's rows, shared out to the waves in turn, to where they belong; those without a pair come last,
+// and go nowhere. `entries` are the sort's, of rows lane and 64 + lane.
 KILN_DEVICE void write_rows(const Arguments& arguments, const OutputTile& output, const u32 (&entries)[2],
                             u32 first_column, u32 wave, u32 lane) {
-    for (u32 row = wave; row < kBlockM; row += kWaves) {
+    for (u32 row = wave; row < kBlockM; row += kTileWaves) {
         const SortedRow sorted(
             read_lane(entries[kBlockM > kWaveLanes ? row / kWaveLanes : 0], row % kWaveLanes));
         if (sorted.token() >= arguments.m) {

@@ -18,7 +18,10 @@ namespace kiln::mxmoe {
 
 using namespace kiln::constants;
 
-inline constexpr int kTokenTiles = kBlockM / kFragmentRows;
+inline constexpr u32 kTileThreads = tile_threads(kBlockM);
+inline constexpr u32 kTileWaves = kTileThreads / kWaveLanes;
+// Tiles of 16 rows that a wave multiplies.
+inline constexpr int kTokenTiles = kBlockM / kFragmentRows / (kTileWaves / kColumnWaves);
 static_assert(kBlockM == 16 || kBlockM == 32 || kBlockM == 64 || kBlockM == 128, "a block of rows");
 
 // Two of a step's tiles are in LDS: one is read, one written.
@@ -28,11 +31,11 @@ struct Tile {
 // With the scales of tokens, as TokenScales has them in a step: a lane's, of both chunks, side by side. There
 // is room for a dword of every thread, so that those without a scale need no case of their own.
 struct ScaledTile : Tile {
-    u32 scales[kThreads];
+    u32 scales[kTileThreads];
     static constexpr u32 kRowWords = kStepGroups / sizeof(u32);
-    static_assert(kBlockM * kRowWords <= kThreads);
+    static_assert(kBlockM * kRowWords <= kTileThreads);
 
-    KILN_DEVICE u32 scale(int tile, u32 lane) const {
+    KILN_DEVICE u32 scale(u32 tile, u32 lane) const {
         const u32 row = tile * kFragmentRows + lane % kFragmentRows;
         return reinterpret_cast<const u16*>(scales + row * kRowWords)[lane / kFragmentRows];
     }
@@ -41,7 +44,7 @@ struct ScaledTile : Tile {
 // Rows that are e2m1 in memory. A thread loads pieces of 16 bytes; eight threads have a row.
 struct CodedRows {
     static constexpr u32 kRowThreads = TileLayout::kRowPieces;
-    static constexpr u32 kRowsTogether = kThreads / kRowThreads;
+    static constexpr u32 kRowsTogether = kTileThreads / kRowThreads;
     static constexpr int kLoads = kBlockM < kRowsTogether ? 1 : kBlockM / kRowsTogether;
     // With 16 rows, half of the threads have none.
     static constexpr bool kAllThreads = kBlockM >= kRowsTogether;
@@ -114,9 +117,9 @@ class TokenRows : public CodedRows {
         CodedRows::store(staged, tile);
         tile.scales[threadIdx.x] = staged.scales;
     }
-    KILN_DEVICE void load_scales(Scales&, u32) const {}
-    KILN_DEVICE u32 scale(const Scales&, const Tile& tile, int number, u32 lane) const {
-        return tile.scale(number, lane);
+    KILN_DEVICE void load_scales(Scales&, u32, u32) const {}
+    KILN_DEVICE u32 scale(const Scales&, const Tile& tile, u32 first, int number, u32 lane) const {
+        return tile.scale(first + number, lane);
     }
 
   private:
@@ -173,9 +176,9 @@ class QuantisingRows {
             tile.scales[row_ * Tile::kRowWords + lane / 8] = word;
         }
     }
-    KILN_DEVICE void load_scales(Scales&, u32) const {}
-    KILN_DEVICE u32 scale(const Scales&, const Tile& tile, int number, u32 lane) const {
-        return tile.scale(number, lane);
+    KILN_DEVICE void load_scales(Scales&, u32, u32) const {}
+    KILN_DEVICE u32 scale(const Scales&, const Tile& tile, u32 first, int number, u32 lane) const {
+        return tile.scale(first + number, lane);
     }
 
   private:
@@ -215,16 +218,16 @@ class IntermediateRows : public CodedRows {
             staged.codes[i] = codes_.load_16(offset_, step * kStepBytes + i * (kRowsTogether * kRowBytes));
         }
     }
-    KILN_DEVICE void load_scales(Scales& scales, u32 step) const {
+    KILN_DEVICE void load_scales(Scales& scales, u32 step, u32 first_tile) const {
 #pragma unroll
         for (int word = 0; word < kTokenTiles / kScaleTiles; ++word) {
-            const u32 offset = step * Layout::kTileBytes + static_cast<u32>(Layout::tile_offset(
-                                                               word * scale_tile_rows(kBlockM), kGroups));
+            const u32 row = first_tile * kFragmentRows + word * scale_tile_rows(kBlockM);
+            const u32 offset = step * Layout::kTileBytes + row * kGroups;
             scales.of[word] = kScaleTiles == 2 ? scales_.load_4(scale_offset_, offset)
                                                : scales_.load_2(scale_offset_, offset);
         }
     }
-    KILN_DEVICE u32 scale(const Scales& scales, const Tile&, int tile, u32) const {
+    KILN_DEVICE u32 scale(const Scales& scales, const Tile&, u32, int tile, u32) const {
         return scales.of[tile / kScaleTiles];
     }
 

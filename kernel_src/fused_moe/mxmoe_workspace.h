@@ -9,8 +9,12 @@ namespace kiln::mxmoe {
 using device::u32;
 using device::u64;
 
-inline constexpr u32 kThreads = 256;  // of every work-group
-inline constexpr u32 kWaves = 4;
+inline constexpr u32 kThreads = 256;  // of a work-group of the quantiser and of combine
+// Of g1 and g2 four waves share out the columns, and as many again the second half of a block of 128 rows.
+inline constexpr u32 kColumnWaves = 4;
+KILN_HOST_DEVICE constexpr u32 tile_threads(u32 block_m) {
+    return block_m > 64 ? 2 * kThreads : kThreads;
+}
 
 // Columns of 2I that a work-group of g1 computes, and of H in g2.
 inline constexpr u32 kTileColumns = 256;
