@@ -92,6 +92,11 @@ KILN_DEVICE u32 recomputed(u32 value) {
     asm volatile("" : "+v"(value));
     return value;
 }
+// Of a value that is the same for all lanes: scalar registers are few as well.
+KILN_DEVICE u32 recomputed_scalar(u32 value) {
+    asm volatile("" : "+s"(value));
+    return value;
+}
 
 // Which part of a work-group's tile is a wave's.
 struct WavePart {
@@ -140,7 +145,8 @@ KILN_DEVICE void multiply(const WaveWeights<kDepth>& weights, const Rows& rows,
     __syncthreads();
 
     // kPlace: the step's, modulo 2. The last steps have less to ask for.
-    const auto multiply_step = [&](auto place, auto later_steps, u32 step) {
+    const auto multiply_step = [&](auto place, auto later_steps, u32 number) {
+        const u32 step = recomputed_scalar(number);
         constexpr int kPlace = decltype(place)::value;
         constexpr int kLater = decltype(later_steps)::value;  // steps that follow, up to kAhead + 1
         constexpr int kSlot = kPlace % kAhead, kNextSlot = (kPlace + 1) % kAhead;
