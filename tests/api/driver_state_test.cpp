@@ -22,7 +22,7 @@ constexpr PrepareMode kModes[] = {PrepareMode::blocking, PrepareMode::lazy, Prep
 struct Driven {
     Folder folder;
     Driver driver;
-    std::string shapes = folder.write("mine.json", small_table({small_row(16, 1)}));
+    std::string shapes = folder.write("mine.json", small_table({small_row(16, 1), small_row(32, 1)}));
 
     ~Driven() { driver.call("hipSetDevice", 0); }
 
@@ -108,10 +108,12 @@ TEST_CASE_FIXTURE(Driven, "last error: none of kiln's is left behind, and the pr
 TEST_CASE_FIXTURE(Driven, "an earlier asynchronous error is returned as such, and disables nothing") {
     const auto service = open();
     const auto plan = service.prepare(0, small_problem(16));
-    const auto lazy = service.prepare(0, small_problem(16), PrepareMode::lazy);
+    // Of a problem of its own: what the first plan has loaded needs no driver a second time.
+    const auto lazy = service.prepare(0, small_problem(32), PrepareMode::lazy);
     REQUIRE(plan);
     REQUIRE(lazy);
     const SmallCase arrays(4, 16);
+    const SmallCase lazy_arrays(4, 32);
     // The engine's own fault: what it launches reads memory that it has freed.
     void* freed = nullptr;
     REQUIRE(driver.call("hipMalloc", &freed, std::size_t{1 << 20}) == 0);
@@ -124,12 +126,12 @@ TEST_CASE_FIXTURE(Driven, "an earlier asynchronous error is returned as such, an
 
     CHECK(plan.launch(nullptr, 4, arrays.args()).error_code() == KILN_ERROR_DEVICE_FAILED);
     CHECK(last_error() == 0);
-    CHECK(lazy.launch(nullptr, 4, arrays.args()).error_code() == KILN_ERROR_DEVICE_FAILED);
+    CHECK(lazy.launch(nullptr, 4, lazy_arrays.args()).error_code() == KILN_ERROR_DEVICE_FAILED);
     CHECK(last_error() == 0);
     kiln::Failure why;
     CHECK(lazy.wait(std::chrono::milliseconds(-1), &why).error_code() == KILN_ERROR_DEVICE_FAILED);
-    CHECK_MESSAGE(why.message.find("kiln_linear_n16") != std::string::npos, why.message);
-    CHECK(service.prepare(0, small_problem(16)).failure().status.error_code() == KILN_ERROR_DEVICE_FAILED);
+    CHECK_MESSAGE(why.message.find("kiln_linear_n32") != std::string::npos, why.message);
+    CHECK(service.prepare(0, small_problem(32)).failure().status.error_code() == KILN_ERROR_DEVICE_FAILED);
     CHECK(last_error() == 0);
     CHECK(service.statistics().disabled == 0);
     CHECK(service.supports(0, small_problem(16)));
