@@ -139,6 +139,7 @@ TEST_CASE_FIXTURE(Driven, "an earlier asynchronous error is returned as such, an
     REQUIRE(driver.call("hipDeviceReset") == 0);
     CHECK(plan.launch(nullptr, 4, arrays.args()));
     CHECK(lazy.wait());
-    CHECK(lazy.launch(nullptr, 4, arrays.args()));
+    CHECK(lazy.launch(nullptr, 4, lazy_arrays.args()));
     CHECK(arrays.is_right());
+    CHECK(lazy_arrays.is_right());
 }
