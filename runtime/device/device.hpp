@@ -30,6 +30,8 @@ struct DeviceInfo {
     int num_compute_units = 0;
     std::size_t memory_bytes = 0;
     bool simulated = false;
+    std::size_t last_cache_bytes = 0;  // of the cache before the memory; 0 where the driver does not say
+    std::string driver = {};           // "CUDA driver 12.8", for a person
 };
 
 // What a launch costs on a simulated device, exact. Zero on a real one.
@@ -152,6 +154,11 @@ class Device {
     // Counts of everything that ran on this device since the last reset; not_found on a device that does not
     // count.
     [[nodiscard]] virtual Result<ExecutionCounts> take_counts() = 0;
+    // The same for each launch since then, the first 64 of them, that was not asked for yet; none on a device
+    // that does not count.
+    [[nodiscard]] virtual Result<std::vector<ExecutionCounts>> launch_counts() {
+        return std::vector<ExecutionCounts>();
+    }
 
     // How later launches run on a simulated device; not_found on a real one. bad_input says what a text
     // should have been.

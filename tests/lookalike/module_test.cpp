@@ -392,8 +392,13 @@ TEST_CASE("WorkIsCounted") {
     kiln_sim_counts counts{};
     counts.struct_bytes = sizeof counts;
     REQUIRE(kiln_sim_take_counts(0, &counts) == kSuccess);
+    CHECK(kiln_sim_next_launch_counts(0, &counts) == kNotFound);
     CHECK(launch(module("affine"), 256, nullptr, x.data, 1, 1, 256) == kSuccess);
     CHECK(hipDeviceSynchronize() == kSuccess);
+    REQUIRE(kiln_sim_next_launch_counts(0, &counts) == kSuccess);
+    CHECK(counts.work_groups == 4);
+    CHECK(counts.global_lines_read == 8);
+    CHECK(kiln_sim_next_launch_counts(0, &counts) == kNotFound);
     REQUIRE(kiln_sim_take_counts(0, &counts) == kSuccess);
     CHECK(counts.work_groups == 4);
     CHECK(counts.waves == 4);

@@ -28,6 +28,7 @@ Result<Api> resolve(void* handle, const std::string& library) {
     KILN_REQUIRE(cuFuncSetAttribute);
     KILN_REQUIRE(cuLaunchKernel);
 
+    KILN_FIND(cuDriverGetVersion);
     KILN_FIND(cuGetErrorName);
     KILN_FIND(cuGetErrorString);
     KILN_FIND(cuFuncLoad);

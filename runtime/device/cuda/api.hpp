@@ -35,6 +35,7 @@ struct Api {
                                unsigned, CUstream, void**, void**) = nullptr;
 
     // Optional.
+    CUresult (*cuDriverGetVersion)(int*) = nullptr;
     CUresult (*cuGetErrorName)(CUresult, const char**) = nullptr;
     CUresult (*cuGetErrorString)(CUresult, const char**) = nullptr;
     CUresult (*cuFuncLoad)(CUfunction) = nullptr;

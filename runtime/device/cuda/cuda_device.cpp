@@ -142,17 +142,23 @@ Result<std::shared_ptr<Device>> open_device(driver::LibraryPointer opened, int o
     if (const CUresult error = api.cuDeviceTotalMem_v2(&info.memory_bytes, handle); error != CUDA_SUCCESS) {
         return refused("cuDeviceTotalMem_v2", error);
     }
-    int major = 0, minor = 0;
+    int major = 0, minor = 0, cache = 0;
     for (const auto& [value, attribute] :
          {std::pair{&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
           {&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
-          {&info.num_compute_units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT}}) {
+          {&info.num_compute_units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
+          {&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE}}) {
         if (const CUresult error = api.cuDeviceGetAttribute(value, attribute, handle);
             error != CUDA_SUCCESS) {
             return refused("cuDeviceGetAttribute", error);
         }
     }
     info.target = target_of(major, minor);
+    info.last_cache_bytes = static_cast<std::size_t>(cache);
+    int version = 0;
+    if (api.cuDriverGetVersion != nullptr && api.cuDriverGetVersion(&version) == CUDA_SUCCESS) {
+        info.driver = fmt::format("CUDA driver {}.{}", version / 1000, version % 1000 / 10);
+    }
     return std::make_shared<CudaDevice>(std::move(library), std::move(info));
 }
 

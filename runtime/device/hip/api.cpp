@@ -21,6 +21,7 @@ Result<Api> resolve(void* handle, const std::string& library) {
     KILN_REQUIRE(hipModuleLaunchKernel);
     KILN_REQUIRE(hipGetLastError);
 
+    KILN_FIND(hipDriverGetVersion);
     KILN_FIND(hipGetErrorName);
     KILN_FIND(hipGetErrorString);
     KILN_FIND(hipFuncGetAttribute);
@@ -44,6 +45,7 @@ Result<Api> resolve(void* handle, const std::string& library) {
     KILN_FIND(hipGraphDestroy);
     KILN_FIND(hipGraphExecDestroy);
 
+    KILN_FIND(kiln_sim_next_launch_counts);
     KILN_FIND(kiln_sim_take_counts);
     KILN_FIND(kiln_sim_last_fault);
     KILN_FIND(kiln_sim_last_message);

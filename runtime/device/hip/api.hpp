@@ -29,6 +29,7 @@ struct Api {
     hipError_t (*hipGetLastError)() = nullptr;
 
     // Optional.
+    hipError_t (*hipDriverGetVersion)(int*) = nullptr;
     const char* (*hipGetErrorName)(hipError_t) = nullptr;
     const char* (*hipGetErrorString)(hipError_t) = nullptr;
     hipError_t (*hipFuncGetAttribute)(int*, hipFunction_attribute, hipFunction_t) = nullptr;
@@ -53,6 +54,7 @@ struct Api {
     hipError_t (*hipGraphExecDestroy)(hipGraphExec_t) = nullptr;
 
     // Of the simulator only.
+    int (*kiln_sim_next_launch_counts)(int, kiln_sim_counts*) = nullptr;
     int (*kiln_sim_take_counts)(int, kiln_sim_counts*) = nullptr;
     const char* (*kiln_sim_last_fault)(int) = nullptr;
     const char* (*kiln_sim_last_message)() = nullptr;

@@ -1,7 +1,9 @@
 #include "runtime/device/hip/hip_device.hpp"
 
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -75,6 +77,34 @@ class SimPlaces {
     const Api& api_;
 };
 
+ExecutionCounts from_abi(const kiln_sim_counts& counts) {
+    return ExecutionCounts{.instructions = counts.instructions,
+                           .valu = counts.valu,
+                           .transcendental = counts.transcendental,
+                           .mfma = counts.mfma,
+                           .mfma_cycles = counts.mfma_cycles,
+                           .salu = counts.salu,
+                           .branches = counts.branches,
+                           .waits = counts.waits,
+                           .smem = counts.smem,
+                           .vmem = counts.vmem,
+                           .lds = counts.lds,
+                           .global_bytes_read = counts.global_bytes_read,
+                           .global_bytes_written = counts.global_bytes_written,
+                           .global_line_requests = counts.global_line_requests,
+                           .global_lines_read = counts.global_lines_read,
+                           .global_lines_written = counts.global_lines_written,
+                           .die_lines_read = counts.die_lines_read,
+                           .scalar_bytes_read = counts.scalar_bytes_read,
+                           .lds_bytes_read = counts.lds_bytes_read,
+                           .lds_bytes_written = counts.lds_bytes_written,
+                           .lds_accesses = counts.lds_accesses,
+                           .lds_cycles = counts.lds_cycles,
+                           .lds_conflict_cycles = counts.lds_conflict_cycles,
+                           .work_groups = counts.work_groups,
+                           .waves = counts.waves};
+}
+
 class HipDevice final : public driver::DriverDevice<Vendor> {
   public:
     HipDevice(std::shared_ptr<const Library> library, DeviceInfo info, const DriverConfig& config)
@@ -121,31 +151,26 @@ class HipDevice final : public driver::DriverDevice<Vendor> {
         if (error != hipSuccess) {
             return tl::unexpected(failed("kiln_sim_take_counts", error));
         }
-        return ExecutionCounts{.instructions = counts.instructions,
-                               .valu = counts.valu,
-                               .transcendental = counts.transcendental,
-                               .mfma = counts.mfma,
-                               .mfma_cycles = counts.mfma_cycles,
-                               .salu = counts.salu,
-                               .branches = counts.branches,
-                               .waits = counts.waits,
-                               .smem = counts.smem,
-                               .vmem = counts.vmem,
-                               .lds = counts.lds,
-                               .global_bytes_read = counts.global_bytes_read,
-                               .global_bytes_written = counts.global_bytes_written,
-                               .global_line_requests = counts.global_line_requests,
-                               .global_lines_read = counts.global_lines_read,
-                               .global_lines_written = counts.global_lines_written,
-                               .die_lines_read = counts.die_lines_read,
-                               .scalar_bytes_read = counts.scalar_bytes_read,
-                               .lds_bytes_read = counts.lds_bytes_read,
-                               .lds_bytes_written = counts.lds_bytes_written,
-                               .lds_accesses = counts.lds_accesses,
-                               .lds_cycles = counts.lds_cycles,
-                               .lds_conflict_cycles = counts.lds_conflict_cycles,
-                               .work_groups = counts.work_groups,
-                               .waves = counts.waves};
+        return from_abi(counts);
+    }
+
+    Result<std::vector<ExecutionCounts>> launch_counts() override {
+        std::vector<ExecutionCounts> all;
+        while (api_.kiln_sim_next_launch_counts != nullptr) {
+            kiln_sim_counts counts{};
+            counts.struct_bytes = sizeof counts;
+            const auto error =
+                static_cast<hipError_t>(api_.kiln_sim_next_launch_counts(info_.ordinal, &counts));
+            if (error == hipErrorNotFound) {
+                Vendor::forget_error(api_);
+                break;
+            }
+            if (error != hipSuccess) {
+                return tl::unexpected(failed("kiln_sim_next_launch_counts", error));
+            }
+            all.push_back(from_abi(counts));
+        }
+        return all;
     }
 
     Result<void> set_rules(const SimulationRules& rules) override {
@@ -170,6 +195,14 @@ class HipDevice final : public driver::DriverDevice<Vendor> {
     const DriverConfig config_;  // constant after construction
 };
 
+// HIP speaks of the L2 of a die alone; before the memory the MI300 and MI350 have another cache, of all dies.
+std::size_t last_cache_of(const hipDeviceProp_t& properties) {
+    constexpr std::size_t kLastCache = std::size_t{256} << 20;
+    const std::string_view processor = properties.gcnArchName;
+    const bool has_one = processor.starts_with("gfx942") || processor.starts_with("gfx950");
+    return has_one ? kLastCache : static_cast<std::size_t>(properties.l2CacheSize);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Device>> open_device(driver::LibraryPointer opened, int ordinal,
@@ -187,6 +220,15 @@ Result<std::shared_ptr<Device>> open_device(driver::LibraryPointer opened, int o
                     .num_compute_units = properties.multiProcessorCount,
                     .memory_bytes = properties.totalGlobalMem,
                     .simulated = library->simulated};
+    info.last_cache_bytes = last_cache_of(properties);
+    int version = 0;
+    if (library->simulated) {
+        info.driver = "kiln simulator";
+    } else if (library->api.hipDriverGetVersion != nullptr &&
+               library->api.hipDriverGetVersion(&version) == hipSuccess) {
+        info.driver = fmt::format("HIP runtime {}.{}.{}", version / 10'000'000, version / 100'000 % 100,
+                                  version % 100'000);
+    }
     return std::make_shared<HipDevice>(std::move(library), std::move(info), config);
 }
 

@@ -75,6 +75,11 @@ typedef struct kiln_sim_counts {
  * hipError_t. */
 int kiln_sim_take_counts(int device, kiln_sim_counts* counts);
 
+/* The same of one launch: of those that kiln_sim_take_counts would sum up, the first 64 in the order in which
+ * they completed, the first that was not asked for yet. Leaves the sum alone. hipErrorNotFound: there is
+ * none. */
+int kiln_sim_next_launch_counts(int device, kiln_sim_counts* counts);
+
 /* What went wrong on a device since it was last reset: the kernel, the instruction and the rule that was
  * broken. Empty when nothing did. The text lives until the calling thread asks again. */
 const char* kiln_sim_last_fault(int device);

@@ -1,4 +1,6 @@
 // What the simulator offers besides HIP: sim_abi.h.
+#include <optional>
+
 #include "runtime/sim/hip/entry.hpp"
 
 using namespace kiln::sim::hip;
@@ -61,7 +63,40 @@ KILN_EXPORT int kiln_sim_forget_written(const void* pointer, std::size_t bytes) 
     }));
 }
 
-KILN_EXPORT int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {
+namespace {
+
+kiln_sim_counts to_abi(const kiln::device::ExecutionCounts& taken) {
+    return {.struct_bytes = sizeof(kiln_sim_counts),
+            .instructions = taken.instructions,
+            .valu = taken.valu,
+            .transcendental = taken.transcendental,
+            .mfma = taken.mfma,
+            .mfma_cycles = taken.mfma_cycles,
+            .salu = taken.salu,
+            .branches = taken.branches,
+            .waits = taken.waits,
+            .smem = taken.smem,
+            .vmem = taken.vmem,
+            .lds = taken.lds,
+            .global_bytes_read = taken.global_bytes_read,
+            .global_bytes_written = taken.global_bytes_written,
+            .global_line_requests = taken.global_line_requests,
+            .global_lines_read = taken.global_lines_read,
+            .global_lines_written = taken.global_lines_written,
+            .die_lines_read = taken.die_lines_read,
+            .scalar_bytes_read = taken.scalar_bytes_read,
+            .lds_bytes_read = taken.lds_bytes_read,
+            .lds_bytes_written = taken.lds_bytes_written,
+            .lds_accesses = taken.lds_accesses,
+            .lds_cycles = taken.lds_cycles,
+            .lds_conflict_cycles = taken.lds_conflict_cycles,
+            .work_groups = taken.work_groups,
+            .waves = taken.waves};
+}
+
+// `take(device)` has something of counts in it, or nothing.
+template <class Take>
+int give_counts(int device, kiln_sim_counts* counts, Take take) {
     return static_cast<int>(enter([&](ThreadState&, Runtime& runtime) {
         if (counts == nullptr || counts->struct_bytes != sizeof *counts) {
             return hipErrorInvalidValue;
@@ -69,35 +104,23 @@ KILN_EXPORT int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {
         if (!runtime.valid(device)) {
             return hipErrorInvalidDevice;
         }
-        const auto taken = runtime.device(device).take_counts();
-        *counts = {.struct_bytes = sizeof *counts,
-                   .instructions = taken.instructions,
-                   .valu = taken.valu,
-                   .transcendental = taken.transcendental,
-                   .mfma = taken.mfma,
-                   .mfma_cycles = taken.mfma_cycles,
-                   .salu = taken.salu,
-                   .branches = taken.branches,
-                   .waits = taken.waits,
-                   .smem = taken.smem,
-                   .vmem = taken.vmem,
-                   .lds = taken.lds,
-                   .global_bytes_read = taken.global_bytes_read,
-                   .global_bytes_written = taken.global_bytes_written,
-                   .global_line_requests = taken.global_line_requests,
-                   .global_lines_read = taken.global_lines_read,
-                   .global_lines_written = taken.global_lines_written,
-                   .die_lines_read = taken.die_lines_read,
-                   .scalar_bytes_read = taken.scalar_bytes_read,
-                   .lds_bytes_read = taken.lds_bytes_read,
-                   .lds_bytes_written = taken.lds_bytes_written,
-                   .lds_accesses = taken.lds_accesses,
-                   .lds_cycles = taken.lds_cycles,
-                   .lds_conflict_cycles = taken.lds_conflict_cycles,
-                   .work_groups = taken.work_groups,
-                   .waves = taken.waves};
+        const std::optional<kiln::device::ExecutionCounts> taken = take(runtime.device(device));
+        if (!taken) {
+            return hipErrorNotFound;
+        }
+        *counts = to_abi(*taken);
         return hipSuccess;
     }));
+}
+
+}  // namespace
+
+KILN_EXPORT int kiln_sim_take_counts(int device, kiln_sim_counts* counts) {
+    return give_counts(device, counts, [](SimDevice& on) { return std::optional(on.take_counts()); });
+}
+
+KILN_EXPORT int kiln_sim_next_launch_counts(int device, kiln_sim_counts* counts) {
+    return give_counts(device, counts, [](SimDevice& on) { return on.next_launch_counts(); });
 }
 
 KILN_EXPORT const char* kiln_sim_last_fault(int device) {

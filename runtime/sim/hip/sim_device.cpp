@@ -19,6 +19,9 @@ void SimDevice::run(const Dispatch& dispatch) {
     }
     const std::scoped_lock lock(mutex_);
     add(counts_, *counts);
+    if (launch_counts_.size() < kMostLaunches) {
+        launch_counts_.push_back(*counts);
+    }
 }
 
 void SimDevice::set_rules(const Rules& rules) {
@@ -53,7 +56,15 @@ void SimDevice::reset_fault() {
 
 device::ExecutionCounts SimDevice::take_counts() {
     const std::scoped_lock lock(mutex_);
+    launch_counts_.clear();
+    next_launch_ = 0;
     return std::exchange(counts_, {});
+}
+
+std::optional<device::ExecutionCounts> SimDevice::next_launch_counts() {
+    const std::scoped_lock lock(mutex_);
+    return next_launch_ < launch_counts_.size() ? std::optional(launch_counts_[next_launch_++])
+                                                : std::nullopt;
 }
 
 }  // namespace kiln::sim::hip

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/device/hip/types.hpp"
 #include "runtime/sim/hip/rules.hpp"
@@ -38,9 +40,14 @@ class SimDevice {
     [[nodiscard]] std::string fault_message() const;
     void reset_fault();
 
+    // The sum over the launches since the last call, which forgets those one by one, too.
     [[nodiscard]] device::ExecutionCounts take_counts();
+    // One of those launches after the other, the first kMostLaunches of them.
+    [[nodiscard]] std::optional<device::ExecutionCounts> next_launch_counts();
 
   private:
+    static constexpr std::size_t kMostLaunches = 64;
+
     // Constant after construction.
     const int ordinal_;
     const unsigned threads_;
@@ -52,6 +59,9 @@ class SimDevice {
     Rules rules_;                     // protected by mutex_
     std::string fault_message_;       // protected by mutex_
     device::ExecutionCounts counts_;  // protected by mutex_
+    // Protected by mutex_: of single launches, and how many of them were asked for.
+    std::vector<device::ExecutionCounts> launch_counts_;
+    std::size_t next_launch_ = 0;
 };
 
 }  // namespace kiln::sim::hip

@@ -171,6 +171,9 @@ KILN_FAULTY CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute wanted,
             case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
                 *value = 132;
                 return CUDA_SUCCESS;
+            case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+                *value = 50 << 20;
+                return CUDA_SUCCESS;
             case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
                 *value = 9;
                 return CUDA_SUCCESS;
