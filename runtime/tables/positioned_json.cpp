@@ -330,6 +330,12 @@ Position PositionedJson::name_position(const std::string& pointer) const {
     return place == places_.end() ? value_position(pointer) : position(place->second.name);
 }
 
+std::optional<PositionedJson::Extent> PositionedJson::extent(const std::string& pointer) const {
+    const auto place = places_.find(pointer);
+    return place == places_.end() ? std::nullopt
+                                  : std::optional(Extent{place->second.value, place->second.end});
+}
+
 std::string PositionedJson::describe(const std::string& pointer) const {
     const auto* value = find(pointer);
     if (value == nullptr) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -44,6 +45,12 @@ class PositionedJson {
     // nothing stands under that pointer.
     [[nodiscard]] Position value_position(std::string pointer) const;
     [[nodiscard]] Position name_position(const std::string& pointer) const;
+
+    // Offsets of the value's first character and past its last; nothing when there is none.
+    struct Extent {
+        std::size_t begin = 0, end = 0;
+    };
+    [[nodiscard]] std::optional<Extent> extent(const std::string& pointer) const;
 
     // The value as a person wrote it, for messages: "18446744073709551616", "an object of 3 members".
     [[nodiscard]] std::string describe(const std::string& pointer) const;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/tables/positioned_json.hpp"
+
 namespace kiln::tables {
 namespace {
 
@@ -51,13 +53,15 @@ std::string bucket_text(const Bucket& bucket) {
                        budget_text(bucket.budget));
 }
 
-std::string row_text(const Row& row) {
+}  // namespace
+
+std::string to_row_text(const Row& row) {
     std::string buckets;
     for (const auto& bucket : row.buckets) {
         buckets += fmt::format("{}{}", buckets.empty() ? "" : ",\n", bucket_text(bucket));
     }
     return fmt::format(
-        "    {{\n"
+        "{{\n"
         "      \"operator\": {},\n"
         "      \"problem\": {},\n"
         "      \"target\": {},\n"
@@ -68,14 +72,32 @@ std::string row_text(const Row& row) {
         provenance_text(row.provenance));
 }
 
-}  // namespace
-
 std::string to_table_text(const std::vector<Row>& rows) {
     std::string text;
     for (const auto& row : rows) {
-        text += fmt::format("{}{}", text.empty() ? "" : ",\n", row_text(row));
+        text += fmt::format("{}    {}", text.empty() ? "" : ",\n", to_row_text(row));
     }
     return fmt::format("{{\n  \"schema\": 1,\n  \"rows\": [\n{}\n  ]\n}}\n", text);
+}
+
+Result<std::string> with_row(std::string_view text, std::optional<std::size_t> index, const Row& row) {
+    const PositionedJson json("", text);
+    const auto* rows = json.complete() ? json.find("/rows") : nullptr;
+    if (rows == nullptr || !rows->is_array() || (index && *index >= rows->size())) {
+        return fail(ErrorCode::bad_input, Stage::table, "expected a shape table with that row, found none");
+    }
+    std::string changed(text);
+    if (index) {
+        const auto old = *json.extent("/rows" + pointer_step(*index));
+        changed.replace(old.begin, old.end - old.begin, to_row_text(row));
+    } else if (rows->empty()) {
+        const auto old = *json.extent("/rows");
+        changed.replace(old.begin, old.end - old.begin, fmt::format("[\n    {}\n  ]", to_row_text(row)));
+    } else {
+        const auto last = *json.extent("/rows" + pointer_step(rows->size() - 1));
+        changed.insert(last.end, fmt::format(",\n    {}", to_row_text(row)));
+    }
+    return changed;
 }
 
 }  // namespace kiln::tables

@@ -55,3 +55,32 @@ TEST_CASE("WriterKeepsTheFormOfTheShippedTables") {
 }
 )");
 }
+
+TEST_CASE("ARowTakesThePlaceOfAnotherAndNothingElseChanges") {
+    Row row;
+    row.operator_name = "linear";
+    row.problem = {{"n", std::int64_t{98}}};
+    row.target = *parse_target("gfx950");
+    row.buckets = {{4, "linear/small_m", {}}};
+    row.provenance = {"untuned", "", R"({"kind":"untuned"})"};
+    const auto problem_of = [](const std::string& text, std::size_t index) {
+        const auto loaded = load_one(text);
+        REQUIRE_MESSAGE(loaded.faults.empty(), to_error(loaded.faults).message);
+        return std::get<std::int64_t>(loaded.table.rows().at(index)->problem.at("n"));
+    };
+    const auto first = row_text(R"({"n": 16})", "gfx950", kBuckets);
+    const auto second = row_text(R"({"n": 18})", "gfx950", kBuckets);
+    const std::string text = table_of(first + " ,\n\n" + second);
+    const auto replaced = with_row(text, 0, row);
+    REQUIRE(replaced);
+    CHECK(problem_of(*replaced, 0) == 98);
+    CHECK(problem_of(*replaced, 1) == 18);
+    CHECK(replaced->find(" ,\n\n" + second) != std::string::npos);
+    const auto appended = with_row(text, std::nullopt, row);
+    REQUIRE(appended);
+    CHECK(problem_of(*appended, 2) == 98);
+    CHECK(appended->find(first + " ,\n\n" + second) != std::string::npos);
+    CHECK(problem_of(*with_row(to_table_text({}), std::nullopt, row), 0) == 98);
+    CHECK_FALSE(with_row(text, 2, row));
+    CHECK_FALSE(with_row("my notes", std::nullopt, row));
+}
