@@ -308,6 +308,11 @@ Result<void> Run::run_exact() {
     const bool counts = device().info().simulated;
     Result<void> launched = launch_and_wait(*arrays);
     if (counts && launched) {
+        Result<std::vector<device::ExecutionCounts>> launches = device().launch_counts();
+        if (!launches) {
+            return tl::unexpected<Error>(launches.error());
+        }
+        result_.launches = *std::move(launches);
         Result<device::ExecutionCounts> taken = device().take_counts();
         if (!taken) {
             return tl::unexpected<Error>(taken.error());
@@ -430,6 +435,13 @@ Result<TrialResult> Run::finish() {
     return std::move(result_);
 }
 
+}  // namespace
+
+std::unique_ptr<TrialCase> make_case(const operators::TypedProblem& problem, std::int64_t max_m,
+                                     std::uint64_t seed) {
+    return std::visit([&](const auto& one) { return make_trial_case(one, max_m, seed); }, problem);
+}
+
 Result<DeviceArray> load_weights(const std::shared_ptr<Device>& device, const TrialInput& input) {
     if (input.parts.empty()) {
         return DeviceArray::upload(device, input.bytes);
@@ -446,17 +458,14 @@ Result<DeviceArray> load_weights(const std::shared_ptr<Device>& device, const Tr
     return memory;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Trial>> Trial::create(std::shared_ptr<const Plan> plan, std::int64_t max_m,
                                              std::uint64_t seed) {
-    std::unique_ptr<TrialCase> arrays =
-        std::visit([&](const auto& problem) { return make_trial_case(problem, max_m, seed); }, plan->typed());
+    std::shared_ptr<const TrialCase> arrays = make_case(plan->typed(), max_m, seed);
     return create(std::move(plan), std::move(arrays));
 }
 
 Result<std::unique_ptr<Trial>> Trial::create(std::shared_ptr<const Plan> plan,
-                                             std::unique_ptr<TrialCase> arrays) {
+                                             std::shared_ptr<const TrialCase> arrays) {
     std::vector<DeviceArray> weights;
     for (const TrialInput& input : arrays->weights()) {
         Result<DeviceArray> memory = load_weights(plan->shared_device(), input);

@@ -40,6 +40,7 @@ struct TrialResult {
     bool replayed = false;                          // 3. was done
     std::string remark;                             // "3 of 81920 differ"; why it did not pass
     std::optional<device::ExecutionCounts> counts;  // on a device that counts
+    std::vector<device::ExecutionCounts> launches;  // the same of each kernel
     std::optional<double> microseconds;             // on one that does not
 };
 
@@ -50,9 +51,9 @@ class Trial {
     // `max_m` tokens of inputs from `seed`; computes the reference (seconds for a large problem).
     [[nodiscard]] static Result<std::unique_ptr<Trial>> create(std::shared_ptr<const Plan> plan,
                                                                std::int64_t max_m, std::uint64_t seed);
-    // Of any case.
+    // Of any case, which several may share, one after the other.
     [[nodiscard]] static Result<std::unique_ptr<Trial>> create(std::shared_ptr<const Plan> plan,
-                                                               std::unique_ptr<TrialCase> arrays);
+                                                               std::shared_ptr<const TrialCase> arrays);
 
     // Launches on the null stream, waits, compares; leaves the plan's device the calling thread's current
     // one. An error only when something can not be run at all, a rule of the simulator that a launch broke
@@ -61,14 +62,21 @@ class Trial {
                                           std::span<const device::SimulationRules> rules = {});
 
   private:
-    Trial(std::shared_ptr<const Plan> plan, std::unique_ptr<TrialCase> arrays,
+    Trial(std::shared_ptr<const Plan> plan, std::shared_ptr<const TrialCase> arrays,
           std::vector<DeviceArray> weights)
         : plan_(std::move(plan)), case_(std::move(arrays)), weights_(std::move(weights)) {}
 
     const std::shared_ptr<const Plan> plan_;
-    const std::unique_ptr<TrialCase> case_;
+    const std::shared_ptr<const TrialCase> case_;
     const std::vector<DeviceArray> weights_;
 };
+
+// Inputs and reference of a problem, as Trial::create() makes them.
+[[nodiscard]] std::unique_ptr<TrialCase> make_case(const operators::TypedProblem& problem, std::int64_t max_m,
+                                                   std::uint64_t seed);
+// One of a case's weights in the device's memory, as far as it is given.
+[[nodiscard]] Result<DeviceArray> load_weights(const std::shared_ptr<device::Device>& device,
+                                               const TrialInput& input);
 
 // Every order of work-groups at both extremes of visibility, with every check: what a kernel must hold under.
 // The first is the plainest.
