@@ -47,6 +47,7 @@ void add_check_table(CLI::App& app, Invocation& invocation);
 void add_suggest(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_show(CLI::App& app, Invocation& invocation);
+void add_tune(CLI::App& app, Invocation& invocation);
 void add_ls(CLI::App& app, Invocation& invocation);
 void add_stats(CLI::App& app, Invocation& invocation);
 void add_prune(CLI::App& app, Invocation& invocation);

@@ -104,6 +104,7 @@ int main(int argc, char** argv) {
     kiln::cli::add_check_table(app, invocation);
     kiln::cli::add_suggest(app, invocation);
     kiln::cli::add_show(app, invocation);
+    kiln::cli::add_tune(app, invocation);
     kiln::cli::add_ls(app, invocation);
     kiln::cli::add_stats(app, invocation);
     kiln::cli::add_prune(app, invocation);

@@ -1,0 +1,22 @@
+// The row that a tune makes, with everything that it goes by.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/tune/tuner.hpp"
+
+namespace kiln::tune {
+
+// Its provenance: {"kind", "note", "device", "driver", "compiler", "date", "tuned": [{"m", "us", "stays",
+// "runner_up":
+// {"us", "max_m", "template", "constants"}}...], "before": the provenance of the row that it takes the place
+// of}. A budget is only where the row before has one.
+[[nodiscard]] tables::Row made_row(const TunedProblem& tuned, const Conditions& conditions,
+                                   std::vector<tables::Bucket> buckets);
+
+// What keeps a row made under these conditions from taking the place of `there`: a model says less than a
+// measurement. Names the row; empty: nothing does.
+[[nodiscard]] std::string gives_way_to(const Conditions& conditions, const tables::Row& there);
+
+}  // namespace kiln::tune

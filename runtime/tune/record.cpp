@@ -1,0 +1,198 @@
+#include "runtime/tune/record.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+#include "runtime/tune/record_json.hpp"
+
+namespace kiln::tune {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kStatusNames{"ok", "failed", "wrong", "hung", "crashed"};
+
+Json head_of(std::string_view record, const Subject& subject, const Conditions& conditions) {
+    return {{"schema", kRecordSchema},
+            {"record", record},
+            {"operator", subject.operator_name},
+            {"problem", to_json(subject.problem)},
+            {"target", subject.target},
+            {"m", subject.m},
+            {"kind", conditions.kind},
+            {"device",
+             {{"name", conditions.device},
+              {"target", conditions.device_target},
+              {"compute_units", conditions.compute_units},
+              {"simulated", conditions.simulated}}},
+            {"driver", conditions.driver},
+            {"compiler", conditions.compiler},
+            {"date", conditions.date},
+            {"settings",
+             {{"seed", conditions.seed},
+              {"error_bound", conditions.error_bound},
+              {"min_improvement", conditions.min_improvement},
+              {"warmup", conditions.warmup},
+              {"iters", conditions.iters},
+              {"processes", conditions.processes}}}};
+}
+
+Subject subject_of(const Json& line) {
+    return {line.at("operator").get<std::string>(), problem_from(line.at("problem")),
+            line.at("target").get<std::string>(), line.at("m").get<std::int64_t>()};
+}
+
+Conditions conditions_of(const Json& line) {
+    const Json& device = line.at("device");
+    const Json& settings = line.at("settings");
+    return {.kind = line.at("kind").get<std::string>(),
+            .device = device.at("name").get<std::string>(),
+            .device_target = device.at("target").get<std::string>(),
+            .compute_units = device.at("compute_units").get<std::int64_t>(),
+            .simulated = device.at("simulated").get<bool>(),
+            .driver = line.at("driver").get<std::string>(),
+            .compiler = line.at("compiler").get<std::string>(),
+            .seed = settings.at("seed").get<std::uint64_t>(),
+            .error_bound = settings.at("error_bound").get<double>(),
+            .min_improvement = settings.at("min_improvement").get<double>(),
+            .warmup = settings.at("warmup").get<std::int64_t>(),
+            .iters = settings.at("iters").get<std::int64_t>(),
+            .processes = settings.at("processes").get<std::int64_t>(),
+            .date = line.at("date").get<std::string>()};
+}
+
+Json ranked_json(const std::optional<Ranked>& ranked) {
+    return ranked ? Json{{"bucket", to_json(ranked->bucket)}, {"us", ranked->us}} : Json();
+}
+
+std::optional<Ranked> ranked_from(const Json& value) {
+    return value.is_null()
+               ? std::nullopt
+               : std::optional(Ranked{bucket_from(value.at("bucket")), value.at("us").get<double>()});
+}
+
+void add_final(const Json& line, Records& records) {
+    const Subject subject = subject_of(line);
+    const tables::Bucket bucket = bucket_from(line.at("bucket"));
+    const auto candidate = std::ranges::find_if(records.candidates, [&](const CandidateRecord& one) {
+        return one.subject == subject && one.bucket == bucket;
+    });
+    if (candidate == records.candidates.end()) {
+        throw std::invalid_argument("expected the candidate of a final before it");
+    }
+    candidate->finals_us = line.at("finals_us").get<std::vector<double>>();
+    candidate->finding.us = line.at("us").get<double>();
+}
+
+// Throws what says why it can not be meant.
+void add_line(const Json& line, Records& records) {
+    if (line.at("schema") != kRecordSchema) {
+        throw std::invalid_argument(
+            fmt::format("expected schema {}, found {}", kRecordSchema, line.at("schema").dump()));
+    }
+    const auto record = line.at("record").get<std::string>();
+    if (record == "candidate") {
+        records.candidates.push_back({subject_of(line),
+                                      conditions_of(line),
+                                      bucket_from(line.at("bucket")),
+                                      line.at("present").get<bool>(),
+                                      finding_from(line),
+                                      {}});
+    } else if (record == "final") {
+        add_final(line, records);
+    } else if (record == "choice") {
+        records.choices.push_back({subject_of(line), conditions_of(line), ranked_from(line.at("winner")),
+                                   ranked_from(line.at("runner_up")), ranked_from(line.at("present")),
+                                   line.at("stays").get<bool>(), line.at("why").get<std::string>()});
+    } else {
+        throw std::invalid_argument(
+            fmt::format("expected the record candidate, final or choice, found {}", record));
+    }
+}
+
+std::string line_of(const Json& object) {
+    return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string_view to_text(Status status) {
+    return kStatusNames[static_cast<std::size_t>(status)];
+}
+
+std::string Conditions::difference(const Conditions& other) const {
+    const auto differs = [](std::string_view what, const auto& mine, const auto& theirs) {
+        return mine == theirs ? std::string() : fmt::format("{} {} and {}", what, mine, theirs);
+    };
+    for (std::string said :
+         {differs("kind", kind, other.kind), differs("device", device, other.device),
+          differs("target", device_target, other.device_target),
+          differs("compute units", compute_units, other.compute_units),
+          differs("driver", driver, other.driver), differs("compiler", compiler, other.compiler),
+          differs("seed", seed, other.seed), differs("error bound", error_bound, other.error_bound),
+          differs("min improvement", min_improvement, other.min_improvement),
+          differs("warmup", warmup, other.warmup), differs("iters", iters, other.iters),
+          differs("processes", processes, other.processes)}) {
+        if (!said.empty()) {
+            return said;
+        }
+    }
+    return {};
+}
+
+std::string candidate_line(const CandidateRecord& record) {
+    Json line = head_of("candidate", record.subject, record.conditions);
+    line["bucket"] = to_json(record.bucket);
+    line["present"] = record.present;
+    add_finding(line, record.finding);
+    return line_of(line);
+}
+
+std::string final_line(const CandidateRecord& record) {
+    Json line = head_of("final", record.subject, record.conditions);
+    line["bucket"] = to_json(record.bucket);
+    line["us"] = record.finding.us.value_or(0);
+    line["finals_us"] = record.finals_us;
+    return line_of(line);
+}
+
+std::string choice_line(const ChoiceRecord& record) {
+    Json line = head_of("choice", record.subject, record.conditions);
+    line["winner"] = ranked_json(record.winner);
+    line["runner_up"] = ranked_json(record.runner_up);
+    line["present"] = ranked_json(record.present);
+    line["stays"] = record.stays;
+    line["why"] = record.why;
+    return line_of(line);
+}
+
+Result<Records> parse_records(std::string_view text, const std::string& name) {
+    Records records;
+    for (std::size_t number = 1; !text.empty(); ++number) {
+        const std::size_t end = text.find('\n');
+        if (end == std::string_view::npos) {
+            break;
+        }
+        try {
+            add_line(Json::parse(text.substr(0, end)), records);
+        } catch (const std::exception& exception) {
+            return fail(
+                ErrorCode::bad_input, Stage::configure,
+                fmt::format("{}:{}: expected a record of kiln tune: {}", name, number, exception.what()));
+        }
+        text.remove_prefix(end + 1);
+    }
+    return records;
+}
+
+Result<Records> read_records(const std::filesystem::path& path) {
+    return read_text_file(path, Stage::configure).and_then([&](const std::string& text) {
+        return parse_records(text, path.string());
+    });
+}
+
+}  // namespace kiln::tune

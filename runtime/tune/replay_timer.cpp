@@ -1,0 +1,190 @@
+#include "runtime/tune/replay_timer.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "runtime/operators/decline.hpp"
+#include "runtime/service/trial.hpp"
+
+namespace kiln::tune {
+
+namespace {
+
+using device::Device;
+using device::Stream;
+using service::DeviceArray;
+
+constexpr std::size_t kCachesFull = 3;   // what the copies come to, in last caches
+constexpr std::size_t kLaunches = 64;    // of a replay, so that its own start is little of it
+constexpr std::size_t kMemoryParts = 2;  // of the device's memory, one for the copies
+
+// A thing of the driver's that is given back whatever happens.
+template <class Handle>
+class Owned {
+  public:
+    Owned(Device& device, Handle handle, Result<void> (Device::*destroy)(Handle))
+        : device_(device), handle_(handle), destroy_(destroy) {}
+    ~Owned() { static_cast<void>((device_.*destroy_)(handle_)); }
+    Owned(const Owned&) = delete;
+    Owned& operator=(const Owned&) = delete;
+    [[nodiscard]] Handle get() const { return handle_; }
+
+  private:
+    Device& device_;
+    const Handle handle_;
+    Result<void> (Device::*const destroy_)(Handle);
+};
+
+std::vector<void*> pointers_of(const std::vector<DeviceArray>& arrays) {
+    std::vector<void*> pointers(arrays.size());
+    std::ranges::transform(arrays, pointers.begin(), &DeviceArray::get);
+    return pointers;
+}
+
+// How many copies of the weights the last cache can not hold, as far as the memory takes them.
+std::size_t num_copies(const device::DeviceInfo& info, const std::vector<service::TrialInput>& weights) {
+    std::size_t read = 0, taken = 0;
+    for (const service::TrialInput& input : weights) {
+        std::size_t parts = 0;
+        for (const service::TrialPart& part : input.parts) {
+            parts += part.bytes.size();
+        }
+        read += input.parts.empty() ? input.bytes.size() : parts;
+        taken += input.parts.empty() ? input.bytes.size() : input.whole_bytes;
+    }
+    if (read == 0) {
+        return 1;
+    }
+    const std::size_t wanted = kCachesFull * info.last_cache_bytes / read + 2;
+    return std::clamp<std::size_t>(info.memory_bytes / kMemoryParts / taken, 1, wanted);
+}
+
+// What a launch reads and writes beside the weights.
+struct Arrays {
+    std::vector<DeviceArray> inputs, outputs;
+    std::optional<DeviceArray> workspace;
+};
+
+Result<Arrays> make_arrays(const std::shared_ptr<Device>& device, const service::TrialCase& arrays,
+                           const service::Plan& plan, std::int64_t m) {
+    Arrays made;
+    for (const service::TrialInput& input : arrays.inputs(m)) {
+        Result<DeviceArray> memory = DeviceArray::upload(device, input.bytes);
+        if (!memory) {
+            return fail(memory);
+        }
+        made.inputs.push_back(*std::move(memory));
+    }
+    for (const service::TrialOutput& output : arrays.outputs(m)) {
+        Result<DeviceArray> memory = DeviceArray::create(device, output.bytes);
+        if (!memory) {
+            return fail(memory);
+        }
+        made.outputs.push_back(*std::move(memory));
+    }
+    if (const std::int64_t bytes = plan.workspace_bytes(m); bytes > 0) {
+        Result<DeviceArray> memory = DeviceArray::create(device, static_cast<std::size_t>(bytes));
+        if (!memory) {
+            return fail(memory);
+        }
+        made.workspace.emplace(*std::move(memory));
+        if (auto ready = plan.init_workspace(nullptr, made.workspace->get(), bytes); !ready) {
+            return tl::unexpected(std::move(ready.error().error));
+        }
+    }
+    return made;
+}
+
+Result<Device::Graph> record(Device& device, Stream stream, const std::function<Result<void>()>& enqueue) {
+    if (Result<void> begun = device.begin_capture(stream); !begun) {
+        return fail(begun);
+    }
+    Result<void> enqueued = enqueue();
+    Result<Device::Graph> graph = device.end_capture(stream);
+    if (!enqueued && graph) {
+        static_cast<void>(device.destroy_graph(*graph));
+    }
+    return enqueued ? std::move(graph) : fail(enqueued);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ReplayTimer>> ReplayTimer::create(std::shared_ptr<Device> device,
+                                                         std::shared_ptr<const service::TrialCase> arrays) {
+    const std::vector<service::TrialInput> weights = arrays->weights();
+    std::vector<Copy> copies(num_copies(device->info(), weights));
+    for (Copy& copy : copies) {
+        for (const service::TrialInput& input : weights) {
+            Result<DeviceArray> memory = service::load_weights(device, input);
+            if (!memory) {
+                return fail(memory);
+            }
+            copy.push_back(*std::move(memory));
+        }
+    }
+    return std::unique_ptr<ReplayTimer>(
+        new ReplayTimer(std::move(device), std::move(arrays), std::move(copies)));
+}
+
+Result<std::vector<double>> ReplayTimer::time(const service::Plan& plan, std::int64_t m, std::int64_t warmup,
+                                              std::int64_t iters) const {
+    const Result<Arrays> arrays = make_arrays(device_, *arrays_, plan, m);
+    if (!arrays) {
+        return tl::unexpected<Error>(arrays.error());
+    }
+    const Result<Stream> made_stream = device_->create_stream();
+    if (!made_stream) {
+        return tl::unexpected<Error>(made_stream.error());
+    }
+    const Owned stream(*device_, *made_stream, &Device::destroy_stream);
+
+    const std::size_t launches = (kLaunches + copies_.size() - 1) / copies_.size() * copies_.size();
+    const std::vector<void*> inputs = pointers_of(arrays->inputs), outputs = pointers_of(arrays->outputs);
+    void* const workspace = arrays->workspace ? arrays->workspace->get() : nullptr;
+    const Result<Device::Graph> recorded = record(*device_, stream.get(), [&]() -> Result<void> {
+        for (std::size_t i = 0; i < launches; ++i) {
+            const std::vector<void*> weights = pointers_of(copies_[i % copies_.size()]);
+            if (const kiln_status status =
+                    arrays_->launch(plan, stream.get(), m, {weights, inputs, outputs, workspace});
+                status != KILN_OK) {
+                return fail(ErrorCode::launch_failed, Stage::launch,
+                            fmt::format("a launch that is recorded: {}",
+                                        status > 0 ? operators::decline_text(status) : "refused"));
+            }
+        }
+        return {};
+    });
+    if (!recorded) {
+        return tl::unexpected<Error>(recorded.error());
+    }
+    const Owned graph(*device_, *recorded, &Device::destroy_graph);
+    const Result<device::Event> made_start = device_->create_event(), made_stop = device_->create_event();
+    if (!made_start || !made_stop) {
+        return tl::unexpected<Error>(!made_start ? made_start.error() : made_stop.error());
+    }
+    const Owned start(*device_, *made_start, &Device::destroy_event);
+    const Owned stop(*device_, *made_stop, &Device::destroy_event);
+
+    std::vector<double> samples;
+    for (std::int64_t i = 0; i < warmup + iters; ++i) {
+        const Result<float> milliseconds =
+            device_->record(start.get(), stream.get())
+                .and_then([&] { return device_->replay(graph.get(), stream.get()); })
+                .and_then([&] { return device_->record(stop.get(), stream.get()); })
+                .and_then([&] { return device_->synchronize(stream.get()); })
+                .and_then([&] { return device_->elapsed_milliseconds(start.get(), stop.get()); });
+        if (!milliseconds) {
+            return tl::unexpected<Error>(milliseconds.error());
+        }
+        if (i >= warmup) {
+            samples.push_back(*milliseconds * 1e3 / static_cast<double>(launches));
+        }
+    }
+    return samples;
+}
+
+}  // namespace kiln::tune
