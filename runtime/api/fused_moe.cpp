@@ -38,6 +38,7 @@ Result<Problem> to_problem(const kiln_fused_moe* given) {
         .flag("num_local_tokens", read->num_local_tokens)
         .number("x_inner_stride", read->x_inner_stride == 0 ? 1 : read->x_inner_stride)
         .word("gate_up", kGateUp, read->gate_up)
+        .flag("deterministic", read->deterministic)
         .take(fused_moe());
 }
 

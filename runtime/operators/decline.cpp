@@ -39,6 +39,8 @@ constexpr DeclineWords kWords[] = {
     {KILN_DECLINE_W_SCALE_LAYOUT, "w_scale_layout",
      "the weight scales are in another order than the weights' format has"},
     {KILN_DECLINE_GATE_STRIDE, "gate_stride", "a gate is not contiguous"},
+    {KILN_DECLINE_NOT_DETERMINISTIC, "not_deterministic",
+     "the same bits are demanded run after run, and the row has no kernel that gives them"},
     {KILN_DECLINE_M_NEGATIVE, "m_negative", "M is below 0"},
     {KILN_DECLINE_M_TOO_LARGE, "m_too_large", "M is above the last bucket"},
     {KILN_DECLINE_NULL_POINTER, "null_pointer", "an array, or a workspace that is needed, is null"},

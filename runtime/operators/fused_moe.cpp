@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/operators/demands.hpp"
 #include "runtime/operators/fused_moe_derivation_gfx950.hpp"
 #include "runtime/operators/fused_moe_small_m.hpp"
 #include "runtime/operators/guards.hpp"
@@ -17,7 +18,7 @@ namespace {
 constexpr std::int64_t kMostExperts = 1024;
 constexpr std::int64_t kMostSlots = 16;
 
-const std::array<Field, 19> kFields{{
+const std::array<Field, 20> kFields{{
     {"hidden", "columns of x and of the result, a multiple of 128", std::nullopt},
     {"intermediate", "columns between the two stages, a multiple of 64, with fp8 weights of 128",
      std::nullopt},
@@ -44,6 +45,7 @@ const std::array<Field, 19> kFields{{
     {"doweight_stage1", "1 when the routing weights are to be applied in the first stage", 0},
     {"no_combine", "1 when the results of a token's experts are wanted one by one", 0},
     {"num_local_tokens", "1 when the number of tokens stands in device memory", 0},
+    {kDeterministic, "1 when two launches with the same input must give the same bits", 0, {}, true},
 }};
 
 const Guard kGuards[] = {

@@ -249,6 +249,15 @@ std::vector<RowFault> complete_row(const Operator& op, Row& row) {
             complain(complaint);
         }
     }
+    for (const Field& field : op.fields()) {
+        const auto settled = row.problem.find(field.name);
+        const bool is_default = settled != row.problem.end() &&
+                                settled->second == tables::FieldValue(field.default_number.value_or(0));
+        if (field.is_demand && (row.open.contains(field.name) || !is_default)) {
+            complain({std::string(field.name),
+                      "nothing: it is for a problem to demand, whatever row serves it", "a value of a row"});
+        }
+    }
     for (const auto& [name, range] : row.open) {
         row.problem.erase(name);
     }
@@ -287,6 +296,30 @@ std::vector<RowFault> check_templates(const Operator& op, const Row& row) {
     return faults;
 }
 
+// Of two buckets with the same max_m the second serves where the first is passed over, or not at all.
+// Requires buckets that check() of their templates accepts.
+void check_standing_twice(const Operator& op, const Row& row, const Problem& problem,
+                          std::vector<RowFault>& faults) {
+    const auto is_deterministic = [&](const Bucket& bucket) {
+        const Template* source = op.find_template(bucket.template_id, row.target.processor);
+        return source == nullptr || source->is_deterministic(problem, bucket);
+    };
+    for (std::size_t i = 1; i < row.buckets.size(); ++i) {
+        const Bucket& first = row.buckets[i - 1];
+        const Bucket& second = row.buckets[i];
+        if (first.max_pairs || second.max_pairs || first.max_m != second.max_m) {
+            continue;
+        }
+        if (is_deterministic(first) || !is_deterministic(second)) {
+            faults.push_back({fmt::format("/buckets/{}/max_m", i),
+                              fmt::format("more than the {} of the bucket before, or a deterministic kernel "
+                                          "behind one that is not",
+                                          first.max_m),
+                              fmt::format("{}", second.max_m)});
+        }
+    }
+}
+
 // Of a problem that the operator knows: its guards, then whether the constants of the buckets that have a
 // template tile it. Pointers of faults start at the row; buckets are numbered as the row lists them.
 std::vector<RowFault> check_at(const Operator& op, const Row& row, const Problem& problem) {
@@ -303,6 +336,7 @@ std::vector<RowFault> check_at(const Operator& op, const Row& row, const Problem
         const Template* source = op.find_template(row.buckets[i].template_id, row.target.processor);
         const auto bucket = std::ranges::find_if(exact.buckets, [&](const Bucket& candidate) {
             return candidate.template_id == row.buckets[i].template_id &&
+                   candidate.constants == row.buckets[i].constants &&
                    candidate.max_pairs == row.buckets[i].max_pairs &&
                    (candidate.max_pairs || candidate.max_m == row.buckets[i].max_m);
         });
@@ -313,6 +347,9 @@ std::vector<RowFault> check_at(const Operator& op, const Row& row, const Problem
             fault.pointer = fmt::format("/buckets/{}{}", i, fault.pointer);
             faults.push_back(std::move(fault));
         }
+    }
+    if (faults.empty()) {
+        check_standing_twice(op, row, problem, faults);
     }
     return faults;
 }

@@ -8,6 +8,7 @@
 
 #include "base/cores.hpp"
 #include "base/log.hpp"
+#include "runtime/operators/demands.hpp"
 #include "runtime/service/tables.hpp"
 
 namespace kiln::service {
@@ -39,6 +40,13 @@ Result<RowPtr> row_for(const SnapshotPtr& snapshot, const tables::Row& row, cons
     return exact ? Result<RowPtr>(std::make_shared<const tables::Row>(*std::move(exact))) : fail(exact);
 }
 
+// Of an exact row what it says for the problem's demands: the row itself, where that is all of it.
+RowPtr row_serving(const Operator& op, const RowPtr& whole, const Problem& problem) {
+    tables::Row row = operators::serving(op, *whole, problem);
+    const bool is_same = row.problem == whole->problem && row.buckets.size() == whole->buckets.size();
+    return is_same ? whole : std::make_shared<const tables::Row>(std::move(row));
+}
+
 // The templates of the stages of a bucket; its own, where it is none of ours.
 std::vector<std::string> stage_ids(const Operator& op, const tables::Row& row, const tables::Bucket& bucket) {
     const operators::Template* known = op.find_template(bucket.template_id, row.target.processor);
@@ -64,29 +72,54 @@ std::optional<std::string> missing_source(const KernelSources& sources, const ta
     return std::nullopt;
 }
 
+// The fields of a filter that tell problems of the tables apart, and those that are demands.
+std::pair<Problem, Problem> without_demands(const WarmFilter& filter) {
+    std::pair<Problem, Problem> parts{filter.problem, {}};
+    if (filter.op != nullptr) {
+        for (const operators::Field& field : filter.op->fields()) {
+            if (const auto demand = parts.first.find(field.name);
+                field.is_demand && demand != parts.first.end()) {
+                parts.second.insert(parts.first.extract(demand));
+            }
+        }
+    }
+    return parts;
+}
+
 // Problems that the tables name, and the one that the filter names where it leaves no field open, each with
 // the rows that serve it; of general rows those for that problem.
 std::vector<RowPtr> rows_of(const SnapshotPtr& snapshot, const WarmFilter& filter) {
     const tables::Table& table = *snapshot->table;
+    const auto [wanted, demands] = without_demands(filter);
     std::vector<RowPtr> result;
-    const auto add = [&](const tables::Row& row, const Problem& problem) {
+    const auto add = [&, &demands = demands](const tables::Row& row, const Problem& problem) {
         if (filter.target && table.find(row.operator_name, problem, *filter.target).row != &row) {
             return;
         }
-        if (Result<RowPtr> exact = row_for(snapshot, row, problem)) {
-            result.push_back(*std::move(exact));
+        Result<RowPtr> exact = row_for(snapshot, row, problem);
+        if (!exact) {
+            return;
         }
+        if (demands.empty()) {
+            result.push_back(*std::move(exact));
+            return;
+        }
+        Problem demanding = problem;
+        for (const auto& [name, value] : demands) {
+            demanding.insert_or_assign(name, value);
+        }
+        result.push_back(row_serving(*filter.op, *exact, demanding));
     };
     std::optional<Problem> asked;
     if (filter.op != nullptr) {
-        if (Result<Problem> whole = operators::complete(*filter.op, filter.problem);
+        if (Result<Problem> whole = operators::complete(*filter.op, wanted);
             whole && filter.op->judge(*whole)) {
             asked = *std::move(whole);
         }
     }
     for (const auto& [row, problem] : table.named_problems()) {
         if ((filter.op == nullptr || row->operator_name == filter.op->name()) &&
-            operators::matches(filter.problem, *problem)) {
+            operators::matches(wanted, *problem)) {
             add(*row, *problem);
             if (asked == *problem) {
                 asked.reset();
@@ -191,7 +224,8 @@ Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& o
     if (Answer<void> judged = op.judge(problem); !judged) {
         return tl::unexpected<operators::Refusal>(std::move(judged.error()));
     }
-    tables::Lookup lookup = snapshot->table->find(op.name(), problem, target);
+    const Problem asked = operators::without_demands(op, problem);
+    tables::Lookup lookup = snapshot->table->find(op.name(), asked, target);
     switch (lookup.outcome) {
         case tables::Lookup::Outcome::unknown_problem:
             return declined(KILN_DECLINE_SHAPE, Stage::table, std::move(lookup.detail));
@@ -202,23 +236,30 @@ Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& o
         case tables::Lookup::Outcome::found:
             break;
     }
-    Result<RowPtr> row = row_for(snapshot, *lookup.row, problem);
-    if (!row) {
-        return declined(KILN_DECLINE_SHAPE, Stage::table, std::move(row.error().message));
+    const Result<RowPtr> whole = row_for(snapshot, *lookup.row, asked);
+    if (!whole) {
+        return declined(KILN_DECLINE_SHAPE, Stage::table, whole.error().message);
     }
-    for (const tables::Bucket& bucket : (*row)->buckets) {
-        if (const auto off = switched_off(op, **row, bucket)) {
+    const RowPtr row = row_serving(op, *whole, problem);
+    if (row->buckets.empty()) {
+        return declined(KILN_DECLINE_NOT_DETERMINISTIC, Stage::table,
+                        fmt::format("{}: {}: {}", label(op, problem), lookup.row->origin.text(),
+                                    *operators::why_passed_over(op, problem, lookup.row->target,
+                                                                (*whole)->buckets.front())));
+    }
+    for (const tables::Bucket& bucket : row->buckets) {
+        if (const auto off = switched_off(op, *row, bucket)) {
             return declined(KILN_DECLINE_SWITCHED_OFF, Stage::configure,
                             fmt::format("{}: {} is switched off", label(op, problem), *off));
         }
-        if (const auto missing = missing_source(snapshot->sources, **row, bucket)) {
+        if (const auto missing = missing_source(snapshot->sources, *row, bucket)) {
             return declined(
                 KILN_DECLINE_PROCESSOR, Stage::table,
                 fmt::format("{}: {} has a row for {}, but {} has no source for it", label(op, problem),
                             lookup.row->origin.text(), lookup.row->target.text(), *missing));
         }
     }
-    return *std::move(row);
+    return row;
 }
 
 Result<operators::Pipeline> Service::pipeline(const tables::Row& row, const tables::Bucket& bucket) const {
@@ -249,16 +290,27 @@ Explanation Service::explain(const Operator& op, const Problem& problem, std::in
     if (!row) {
         return refuse(row.error());
     }
-    explanation.row = *row;
-    explanation.found = RowPtr(snapshot, snapshot->table->find(op.name(), problem, target).row);
-    explanation.shadowed = snapshot->table->shadowed(*explanation.found, problem, target);
-    explanation.bucket = (*row)->bucket_for(m);
+    const Problem asked = operators::without_demands(op, problem);
+    explanation.found = RowPtr(snapshot, snapshot->table->find(op.name(), asked, target).row);
+    explanation.shadowed = snapshot->table->shadowed(*explanation.found, asked, target);
+    explanation.row = row_for(snapshot, *explanation.found, asked).value_or(*row);
+    const std::vector<tables::Bucket>& whole = explanation.row->buckets;
+    for (std::size_t i = 0; i < whole.size() && explanation.bucket == nullptr && m >= 1; ++i) {
+        if (whole[i].max_m < m) {
+            continue;
+        }
+        if (auto why = operators::why_passed_over(op, problem, explanation.row->target, whole[i])) {
+            explanation.passed_over.push_back({i, *std::move(why)});
+        } else {
+            explanation.bucket = &whole[i];
+            explanation.bucket_index = i;
+        }
+    }
     if (explanation.bucket == nullptr) {
         return refuse({m < 1 ? KILN_DECLINE_M_NEGATIVE : KILN_DECLINE_M_TOO_LARGE,
                        {ErrorCode::invalid_argument, Stage::launch,
                         fmt::format("expected M from 1 to {}, found {}", (*row)->buckets.back().max_m, m)}});
     }
-    explanation.bucket_index = static_cast<std::size_t>(explanation.bucket - (*row)->buckets.data());
     Result<operators::Pipeline> pipeline = pipeline_with(snapshot->sources, **row, *explanation.bucket);
     if (!pipeline) {
         return refuse({0, pipeline.error()});

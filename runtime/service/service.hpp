@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/operators/operator.hpp"
@@ -41,10 +42,13 @@ struct Statistics : BuildStatistics {
 // How one problem at one M is served; what `kiln explain` prints. `refusal` is set when it is not.
 struct Explanation {
     std::optional<operators::Refusal> refusal;
-    RowPtr row;    // for the problem
+    RowPtr row;    // for the problem, with all its buckets
     RowPtr found;  // as the table has it: `row` itself, or a general one
     // Rows that it hides on the target; they live as long as `found`.
     std::vector<tables::Shadowed> shadowed;
+    // Buckets of the row that M reaches before the one that serves, and that a demand of the problem takes
+    // out: which, and why.
+    std::vector<std::pair<std::size_t, std::string>> passed_over;
     const tables::Bucket* bucket = nullptr;  // of the row; null when M is outside it
     std::size_t bucket_index = 0;
     std::optional<operators::Pipeline> pipeline;

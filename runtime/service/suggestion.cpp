@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/operators/demands.hpp"
+
 namespace kiln::service {
 
 operators::Answer<tables::Row> suggest_row(const operators::Operator& op, const operators::Problem& problem,
@@ -18,7 +20,7 @@ operators::Answer<tables::Row> suggest_row(const operators::Operator& op, const 
     }
     tables::Row row;
     row.operator_name = op.name();
-    row.problem = operators::essential(op, problem);
+    row.problem = operators::essential(op, operators::without_demands(op, problem));
     row.target = target;
     row.buckets = *std::move(buckets);
     row.provenance.kind = "derived";

@@ -190,7 +190,8 @@ class RowReader {
         }
         const auto first = before.max_pairs.value_or(before.max_m);
         const auto second = bucket.max_pairs.value_or(bucket.max_m);
-        if (second <= first) {
+        // Of tokens the same number may stand twice, if the operator takes that.
+        if (second < first || (second == first && bucket.max_pairs)) {
             faults_.push_back(text_.fault_at_value(
                 pointer + (bucket.max_pairs ? "/max_pairs" : "/max_m"),
                 fmt::format("more than the {} of the bucket before", first), fmt::format("{}", second)));

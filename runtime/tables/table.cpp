@@ -79,13 +79,14 @@ Row Row::at(const Problem& asked, std::int64_t slots) const {
     row.open.clear();
     row.problems.clear();
     row.buckets.clear();
-    std::int64_t last = 0;
     for (Bucket bucket : buckets) {
         if (bucket.max_pairs) {
             bucket.max_m = slots > 0 ? *bucket.max_pairs / slots : 0;
         }
-        if (bucket.max_m > last) {
-            last = bucket.max_m;
+        const std::int64_t last = row.buckets.empty() ? 0 : row.buckets.back().max_m;
+        const bool stands_twice =
+            bucket.max_m == last && last > 0 && !bucket.max_pairs && !row.buckets.back().max_pairs;
+        if (bucket.max_m > last || stands_twice) {
             row.buckets.push_back(std::move(bucket));
         }
     }

@@ -74,7 +74,9 @@ struct Row {
     Pattern open;                   // empty of an exact row
     std::vector<Problem> problems;  // of a general row: those that are worth warming and verifying, complete
     Target target;
-    std::vector<Bucket> buckets;  // at least one; max_m ascending, where all are known
+    // At least one; max_m ascending, where all are known. The same one may stand twice: which of the two
+    // serves is the operator's to say (operators/demands.hpp).
+    std::vector<Bucket> buckets;
     Provenance provenance;
     Origin origin;
     LayerKind layer = LayerKind::named;

@@ -108,6 +108,7 @@ TEST_CASE("fused_moe: shipped rows are served, and every guard declines with its
     CHECK(declines([](FusedMoe& f) { f.no_combine = true; }) == KILN_DECLINE_NOT_COMBINED);
     CHECK(declines([](FusedMoe& f) { f.num_local_tokens = true; }) == KILN_DECLINE_LOCAL_TOKENS);
     CHECK(declines([](FusedMoe& f) { f.x_inner_stride = 2; }) == KILN_DECLINE_X_INNER_STRIDE);
+    CHECK(declines([](FusedMoe& f) { f.deterministic = true; }) == 0);  // a demand that every bucket meets
     CHECK(declines([](FusedMoe& f) { f.gate_up = kiln::GateUp::separated; }) == 0);
     CHECK(declines([](FusedMoe& f) {
               f.weights = kiln::MoeWeights::fp8;

@@ -86,6 +86,14 @@ TEST_CASE("a row's operator, fields and template must exist") {
     CHECK(fault.found == "linear/large_m");
 }
 
+TEST_CASE("the same max_m stands twice only where the first is not deterministic and the second is") {
+    Row row = good_row();
+    row.buckets[1].max_m = row.buckets[0].max_m;
+    const RowFault fault = fault_of(row);
+    CHECK(fault.pointer == "/buckets/1/max_m");
+    CHECK(fault.expected.find("a deterministic kernel behind one that is not") != std::string::npos);
+}
+
 TEST_CASE("a row that the operator would always decline is a fault") {
     Row row = good_row();
     row.problem["bias"] = std::int64_t{1};

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/device/device.hpp"
 
@@ -25,12 +27,14 @@ class DeviceDouble final : public device::Device {
 
     // What the driver answers, and what was asked of it.
     int launch_error = 0;
+    int refused_launch = 0;  // the one of this number is, counted from 1
     bool earlier_failure = false;
     int current = 0;
     mutable std::atomic<int> launches{0};
     mutable std::atomic<std::uint32_t> last_grid{0};
-    bool keep_shapes = false;  // of launches, in order; for one thread
+    bool keep_shapes = false;  // of launches, in order, with their arguments; for one thread
     mutable std::vector<device::LaunchShape> shapes;
+    mutable std::vector<std::vector<std::byte>> arguments;
     const void* filled_at = nullptr;
     std::size_t filled = 0;
     std::atomic<int> loads{0};
@@ -45,14 +49,16 @@ class DeviceDouble final : public device::Device {
         }
         return std::make_unique<ModuleDouble>();
     }
-    int launch(device::Function, const device::LaunchShape& shape, device::Stream, void*,
-               std::size_t) const noexcept override {
+    int launch(device::Function, const device::LaunchShape& shape, device::Stream, void* kernargs,
+               std::size_t bytes) const noexcept override {
         ++launches;
         last_grid = shape.grid.x;
         if (keep_shapes) {
             shapes.push_back(shape);
+            const auto* first = static_cast<const std::byte*>(kernargs);
+            arguments.emplace_back(first, first + bytes);
         }
-        return launch_error;
+        return launches == refused_launch ? 701 : launch_error;
     }
     std::string describe(int driver_error) const override { return "error " + std::to_string(driver_error); }
     bool is_earlier_failure(int) const noexcept override { return earlier_failure; }

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -278,4 +281,76 @@ TEST_CASE_FIXTURE(Fixture, "plan: many threads launch at once") {
     }
     CHECK(failed == 0);
     CHECK(device->launches == 4000);
+}
+
+namespace {
+
+// Buckets of one and of two stages; "shared" is a stage of both.
+struct Staged : Fixture {
+    std::vector<kiln::operators::Pipeline> wanted{pipeline(4, {"shared"}), pipeline(16, {"shared", "own"})};
+    Plan staged = make_staged();
+
+    Staged() { device->keep_shapes = true; }
+
+    static kiln::operators::Pipeline pipeline(std::int64_t max_m, const std::vector<std::string>& names) {
+        kiln::operators::Pipeline result;
+        result.source_template = &kiln::operators::linear_small_m_gfx950();
+        result.bucket.max_m = max_m;
+        result.kernel_name = "bucket_m" + std::to_string(max_m);
+        for (const std::string& name : names) {
+            kiln::operators::Specialisation stage;
+            stage.kernel_name = stage.request_document = name;
+            result.stages.push_back({std::move(stage), 0});
+        }
+        return result;
+    }
+    // The first stage takes the two pointers in front of LinearKernargs, the second what is behind them.
+    Plan make_staged() {
+        auto set = std::make_shared<BucketSet>(device, loader, wanted, PrepareMode::blocking);
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            LoadedBucket bucket;
+            bucket.kernels.push_back({&memory, {}, {.fixed = 1}, 0, 16, 0});
+            if (wanted[i].stages.size() > 1) {
+                bucket.kernels.push_back({&memory, {}, {.fixed = 2}, 16, 24, 1});
+            }
+            set->set_loaded(i, std::make_unique<const LoadedBucket>(std::move(bucket)));
+        }
+        return Plan(kiln::operators::linear(), plan.problem(), device, loader, set, nullptr);
+    }
+    kiln_status launch(std::int64_t m) { return kiln::test::launch_linear(staged, nullptr, m, args); }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Staged, "plan: the stages of a bucket run in order, each with its part of the arguments") {
+    REQUIRE(launch(5) == KILN_OK);
+    REQUIRE(device->arguments.size() == 2);
+    const kiln::operators::LinearKernargs expected{memory, memory, reinterpret_cast<float*>(memory),
+                                                   memory, 5,      128};
+    const auto bytes = std::as_bytes(std::span(&expected, 1));
+    CHECK(std::ranges::equal(device->arguments[0], bytes.first(16)));
+    CHECK(std::ranges::equal(device->arguments[1], bytes.subspan(16, 24)));
+    CHECK(device->shapes[1].grid.x == 2);
+}
+
+TEST_CASE_FIXTURE(Staged,
+                  "plan: a refused stage takes out the buckets that it is a stage of, and no others") {
+    kiln::log::set_level(kiln::log::Level::off);
+    device->refused_launch = 2;
+    CHECK(launch(5) == -KILN_ERROR_LAUNCH_FAILED);
+    CHECK(launch(5) == KILN_DECLINE_DISABLED);
+    CHECK(staged.ready(5) == KILN_DECLINE_DISABLED);
+    CHECK(launch(1) == KILN_OK);
+    CHECK(device->launches == 3);
+    const auto refusal = loader->disabled(0, wanted[1]);
+    REQUIRE(refusal);
+    CHECK(refusal->error.message == "bucket_m16: its stage own failed earlier");
+
+    device->refused_launch = 4;
+    CHECK(launch(1) == -KILN_ERROR_LAUNCH_FAILED);
+    CHECK(launch(1) == KILN_DECLINE_DISABLED);
+    CHECK(loader->disabled(0, wanted[0])->error.message == "shared failed earlier");
+    // Another plan that has the stage in common sees it before it has launched anything.
+    CHECK(kiln::test::launch_linear(make_staged(), nullptr, 5, args) == KILN_DECLINE_DISABLED);
+    CHECK(device->launches == 4);
 }

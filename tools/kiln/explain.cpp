@@ -136,6 +136,10 @@ Json describe(const service::Explanation& explanation, std::int64_t m) {
             object["shadowed"].push_back(std::move(shadowed));
         }
     }
+    object["passed_over"] = Json::array();
+    for (const auto& [index, why] : explanation.passed_over) {
+        object["passed_over"].push_back({{"index", index}, {"why", why}});
+    }
     if (explanation.bucket != nullptr) {
         object["bucket"] = {{"index", explanation.bucket_index}, {"max_m", explanation.bucket->max_m}};
         if (explanation.bucket->max_pairs) {
@@ -166,6 +170,9 @@ void print_explanation(const service::Explanation& explanation, std::int64_t m) 
     }
     for (const auto& [row, why] : explanation.shadowed) {
         print("hides      {}, {}\n", row_text(*row), tables::to_text(why));
+    }
+    for (const auto& [index, why] : explanation.passed_over) {
+        print("passes by  bucket {}, up to M = {}: {}\n", index, explanation.row->buckets[index].max_m, why);
     }
     if (explanation.bucket != nullptr) {
         const auto& bucket = *explanation.bucket;

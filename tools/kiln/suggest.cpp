@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/file.hpp"
+#include "runtime/operators/demands.hpp"
 #include "runtime/service/suggestion.hpp"
 #include "runtime/tables/writer.hpp"
 #include "tools/kiln/command.hpp"
@@ -92,9 +93,10 @@ ExitCode suggest(const SuggestOptions& options, const CommonOptions& common) {
     const auto& target = (*opened)->settings().target;
     const auto label =
         fmt::format("{} {} on {}", op.name(), operators::format_problem(op, *problem), target.text());
-    const auto found = (*opened)->snapshot()->table->find(op.name(), *problem, target);
+    const auto asked = operators::without_demands(op, *problem);
+    const auto found = (*opened)->snapshot()->table->find(op.name(), asked, target);
     // A general row may admit a problem that it has no bucket for, or that the operator declines.
-    const bool served = found.row != nullptr && op.judge(*problem) && operators::row_at(*found.row, *problem);
+    const bool served = found.row != nullptr && op.judge(asked) && operators::row_at(*found.row, asked);
     if (served && !options.again) {
         return say_served(*found.row, label, options, common);
     }

@@ -97,9 +97,12 @@ typedef struct kiln_fused_moe {
     int32_t reserved;             /* zero */
     int64_t x_inner_stride;       /* elements between neighbours in a row; 0 and 1: adjacent, as is served */
     int32_t gate_up;              /* kiln_gate_up; interleaved is served with mxfp4 */
+    /* 1: two launches with the same input give the same bits; kernels that add in an order that varies are
+     * passed over, so that others serve, or, where the row has no others, the problem is declined. */
+    int32_t deterministic;
 } kiln_fused_moe;
 #define KILN_FUSED_MOE_INIT \
-    { sizeof(kiln_fused_moe), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(kiln_fused_moe), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* As kiln_linear_supports and kiln_linear_prepare. */
 KILN_API KILN_NODISCARD kiln_status kiln_fused_moe_supports(kiln_service* service, int32_t device,

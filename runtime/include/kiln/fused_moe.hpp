@@ -71,6 +71,7 @@ struct FusedMoe {
     bool num_local_tokens = false;
     std::int64_t x_inner_stride = 1;
     GateUp gate_up = GateUp::operator_default;
+    bool deterministic = false;
 
     // The same in C, and the C functions behind supports(), prepare() and launch().
     [[nodiscard]] kiln_fused_moe c_problem() const {
@@ -94,6 +95,7 @@ struct FusedMoe {
         c.num_local_tokens = num_local_tokens ? 1 : 0;
         c.x_inner_stride = x_inner_stride;
         c.gate_up = static_cast<std::int32_t>(gate_up);
+        c.deterministic = deterministic ? 1 : 0;
         return c;
     }
     static kiln_status c_supports(kiln_service* service, std::int32_t device, const FusedMoe& problem,

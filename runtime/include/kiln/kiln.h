@@ -133,6 +133,7 @@ typedef enum kiln_decline {
     KILN_DECLINE_NOT_COMBINED = 28,      /* the results of a token's experts are wanted one by one */
     KILN_DECLINE_W_SCALE_LAYOUT = 29,    /* weight scales in another order than the weights' format has */
     KILN_DECLINE_GATE_STRIDE = 41,       /* a gate of the router not contiguous */
+    KILN_DECLINE_NOT_DETERMINISTIC = 42, /* the same bits are demanded; no kernel of the row gives them */
 
     /* Decided at a launch. */
     KILN_DECLINE_M_NEGATIVE = 64,   /* M below 0; M = 0 succeeds and launches nothing */
