@@ -1,14 +1,18 @@
 #include "runtime/operators/fused_moe.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "runtime/operators/demands.hpp"
 #include "runtime/operators/fused_moe_derivation_gfx950.hpp"
+#include "runtime/operators/fused_moe_mxmoe.hpp"
 #include "runtime/operators/fused_moe_small_m.hpp"
 #include "runtime/operators/guards.hpp"
+#include "runtime/operators/mxmoe_derivation_gfx950.hpp"
 #include "runtime/operators/operator.hpp"
 
 namespace kiln::operators {
@@ -79,6 +83,31 @@ constexpr KernelArgument kKernargs[] = {
     {"ldx", offsetof(FusedMoeKernargs, ldx), sizeof(FusedMoeKernargs::ldx)},
 };
 
+constexpr KernelArgument kMxmoeKernargs[] = {
+    {"x", offsetof(MxmoeKernargs, x), sizeof(MxmoeKernargs::x)},
+    {"w13", offsetof(MxmoeKernargs, w13), sizeof(MxmoeKernargs::w13)},
+    {"w13_scale", offsetof(MxmoeKernargs, w13_scale), sizeof(MxmoeKernargs::w13_scale)},
+    {"w2", offsetof(MxmoeKernargs, w2), sizeof(MxmoeKernargs::w2)},
+    {"w2_scale", offsetof(MxmoeKernargs, w2_scale), sizeof(MxmoeKernargs::w2_scale)},
+    {"ids", offsetof(MxmoeKernargs, ids), sizeof(MxmoeKernargs::ids)},
+    {"weights", offsetof(MxmoeKernargs, weights), sizeof(MxmoeKernargs::weights)},
+    {"out", offsetof(MxmoeKernargs, out), sizeof(MxmoeKernargs::out)},
+    {"flag", offsetof(MxmoeKernargs, flag), sizeof(MxmoeKernargs::flag)},
+    {"sorted_ids", offsetof(MxmoeKernargs, sorted_ids), sizeof(MxmoeKernargs::sorted_ids)},
+    {"sorted_weights", offsetof(MxmoeKernargs, sorted_weights), sizeof(MxmoeKernargs::sorted_weights)},
+    {"sorted_expert_ids", offsetof(MxmoeKernargs, sorted_expert_ids),
+     sizeof(MxmoeKernargs::sorted_expert_ids)},
+    {"num_valid", offsetof(MxmoeKernargs, num_valid), sizeof(MxmoeKernargs::num_valid)},
+    {"x_q", offsetof(MxmoeKernargs, x_q), sizeof(MxmoeKernargs::x_q)},
+    {"x_scale", offsetof(MxmoeKernargs, x_scale), sizeof(MxmoeKernargs::x_scale)},
+    {"h_q", offsetof(MxmoeKernargs, h_q), sizeof(MxmoeKernargs::h_q)},
+    {"h_scale", offsetof(MxmoeKernargs, h_scale), sizeof(MxmoeKernargs::h_scale)},
+    {"v", offsetof(MxmoeKernargs, v), sizeof(MxmoeKernargs::v)},
+    {"counters", offsetof(MxmoeKernargs, counters), sizeof(MxmoeKernargs::counters)},
+    {"m", offsetof(MxmoeKernargs, m), sizeof(MxmoeKernargs::m)},
+    {"ldx", offsetof(MxmoeKernargs, ldx), sizeof(MxmoeKernargs::ldx)},
+};
+
 // What the format of the weights declines for; 0 when it is served.
 int judge_weights(const std::string& weights) {
     if (weights == "mxfp4" || weights == "fp8") {
@@ -94,7 +123,9 @@ class FusedMoe final : public Operator {
     std::string_view name() const override { return "fused_moe"; }
     std::span<const Field> fields() const override { return kFields; }
     std::span<const Template* const> templates() const override {
-        static const Template* const templates[] = {&fused_moe_small_m_gfx950()};
+        static const Template* const templates[] = {&fused_moe_small_m_gfx950(), &fused_moe_mxmoe_gfx950(),
+                                                    &mxmoe_quantise_gfx950(),    &mxmoe_g1_gfx950(),
+                                                    &mxmoe_g2_gfx950(),          &mxmoe_combine_gfx950()};
         return templates;
     }
 
@@ -138,7 +169,12 @@ class FusedMoe final : public Operator {
 
     Result<std::vector<Bucket>> derive(const Problem& problem, const tables::Target& target) const override {
         if (target.processor == "gfx950") {
-            return derive_fused_moe_small_m_gfx950(problem);
+            Result<std::vector<Bucket>> buckets = derive_fused_moe_small_m_gfx950(problem);
+            if (buckets) {
+                std::ranges::move(derive_fused_moe_mxmoe_gfx950(problem, buckets->back().max_m),
+                                  std::back_inserter(*buckets));
+            }
+            return buckets;
         }
         return fail(ErrorCode::not_found, Stage::table,
                     fmt::format("fused_moe: expected a processor that constants are derived for, gfx950, "
@@ -151,6 +187,11 @@ class FusedMoe final : public Operator {
 
 const KernargBlock& fused_moe_kernargs() {
     static constexpr KernargBlock block{kKernargs, sizeof(FusedMoeKernargs)};
+    return block;
+}
+
+const KernargBlock& mxmoe_kernargs() {
+    static constexpr KernargBlock block{kMxmoeKernargs, sizeof(MxmoeKernargs)};
     return block;
 }
 

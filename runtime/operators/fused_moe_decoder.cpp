@@ -95,9 +95,9 @@ void WeightDecoder::decode_mxfp4(std::size_t row, std::span<Number> out) const {
     }
 }
 
-std::vector<ChosenExpert> chosen_experts(const FusedMoeArrays& arrays) {
+std::vector<ChosenExpert> chosen_experts(const FusedMoeArrays& arrays, std::size_t m) {
     std::map<std::int32_t, ChosenExpert> chosen;
-    for (std::size_t pair = 0; pair < arrays.ids.size(); ++pair) {
+    for (std::size_t pair = 0; pair < m * as_size(arrays.problem.slots); ++pair) {
         if (const auto found = arrays.experts.find(arrays.ids[pair]); found != arrays.experts.end()) {
             ChosenExpert& expert = chosen[arrays.ids[pair]];
             expert.weights = &found->second;

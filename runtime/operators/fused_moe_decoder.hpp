@@ -42,11 +42,11 @@ class WeightDecoder {
     std::size_t k_;
 };
 
-// The pairs (token, slot) of each expert that a case's ids name, by expert.
+// The pairs (token, slot) of each expert that the ids of the first m tokens name, by expert.
 struct ChosenExpert {
     const ExpertWeights* weights = nullptr;
     std::vector<std::size_t> pairs;
 };
-[[nodiscard]] std::vector<ChosenExpert> chosen_experts(const FusedMoeArrays& arrays);
+[[nodiscard]] std::vector<ChosenExpert> chosen_experts(const FusedMoeArrays& arrays, std::size_t m);
 
 }  // namespace kiln::operators

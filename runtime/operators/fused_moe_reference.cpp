@@ -20,10 +20,10 @@ double round_to_bf16(double value) {
     return formats::bf16_to_float(formats::double_to_bf16(value));
 }
 
-std::vector<double> activations(const FusedMoeArrays& arrays) {
+std::vector<double> activations(const FusedMoeArrays& arrays, std::size_t m) {
     const auto hidden = as_size(arrays.problem.hidden);
-    std::vector<double> x(as_size(arrays.m) * hidden);
-    for (std::size_t token = 0; token < as_size(arrays.m); ++token) {
+    std::vector<double> x(m * hidden);
+    for (std::size_t token = 0; token < m; ++token) {
         for (std::size_t k = 0; k < hidden; ++k) {
             x[token * hidden + k] = formats::bf16_to_float(arrays.x[token * as_size(arrays.ldx) + k]);
         }
@@ -33,11 +33,12 @@ std::vector<double> activations(const FusedMoeArrays& arrays) {
 
 class Evaluation {
   public:
-    explicit Evaluation(const FusedMoeArrays& arrays)
+    Evaluation(const FusedMoeArrays& arrays, std::size_t m)
         : arrays_(arrays),
-          x_(activations(arrays)),
-          dots_(arrays.ids.size() * as_size(arrays.problem.hidden)),
-          chosen_(chosen_experts(arrays)) {}
+          m_(m),
+          x_(activations(arrays, m)),
+          dots_(m * as_size(arrays.problem.slots * arrays.problem.hidden)),
+          chosen_(chosen_experts(arrays, m)) {}
 
     std::vector<std::uint16_t> run() {
         share_out(chosen_.size(), [this](std::size_t i) { evaluate(chosen_[i]); });
@@ -75,7 +76,7 @@ class Evaluation {
     [[nodiscard]] std::vector<std::uint16_t> combine() const {
         const auto hidden = as_size(arrays_.problem.hidden);
         const auto slots = as_size(arrays_.problem.slots);
-        std::vector<double> sums(as_size(arrays_.m) * hidden);
+        std::vector<double> sums(m_ * hidden);
         for (const ChosenExpert& expert : chosen_) {
             for (const std::size_t pair : expert.pairs) {
                 const double weight = arrays_.weights[pair];
@@ -90,6 +91,7 @@ class Evaluation {
     }
 
     const FusedMoeArrays& arrays_;
+    const std::size_t m_;
     const std::vector<double> x_;  // [m, hidden]
     std::vector<double> dots_;     // [pair, hidden]
     const std::vector<ChosenExpert> chosen_;
@@ -97,8 +99,8 @@ class Evaluation {
 
 }  // namespace
 
-std::vector<std::uint16_t> fused_moe_reference(const FusedMoeArrays& arrays) {
-    return Evaluation(arrays).run();
+std::vector<std::uint16_t> fused_moe_reference(const FusedMoeArrays& arrays, std::int64_t m) {
+    return Evaluation(arrays, as_size(m)).run();
 }
 
 bool has_invalid_id(const FusedMoeArrays& arrays, std::int64_t m) {

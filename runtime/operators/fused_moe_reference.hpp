@@ -54,8 +54,11 @@ struct FusedMoeBytes {
 // Makes the weights of every expert that the ids name and that is not there yet; for a test that changed ids.
 void add_experts(FusedMoeArrays& arrays);
 
-// bf16 bits [m, hidden]. On all cores of the process.
-[[nodiscard]] std::vector<std::uint16_t> fused_moe_reference(const FusedMoeArrays& arrays);
+// bf16 bits [m, hidden] for the first m tokens. On all cores of the process.
+[[nodiscard]] std::vector<std::uint16_t> fused_moe_reference(const FusedMoeArrays& arrays, std::int64_t m);
+[[nodiscard]] inline std::vector<std::uint16_t> fused_moe_reference(const FusedMoeArrays& arrays) {
+    return fused_moe_reference(arrays, arrays.m);
+}
 // Whether an id of the first m tokens is neither -1 nor an expert's.
 [[nodiscard]] bool has_invalid_id(const FusedMoeArrays& arrays, std::int64_t m);
 

@@ -93,14 +93,15 @@ void quantise(std::span<const float> values, std::span<float> quantised) {
 
 class Evaluation {
   public:
-    explicit Evaluation(const FusedMoeArrays& arrays)
+    Evaluation(const FusedMoeArrays& arrays, std::size_t m)
         : arrays_(arrays),
+          m_(m),
           hidden_(as_size(arrays.problem.hidden)),
           intermediate_(as_size(arrays.problem.intermediate)),
           slots_(as_size(arrays.problem.slots)),
-          chosen_(chosen_experts(arrays)),
-          x_(as_size(arrays.m) * hidden_),
-          h_(arrays.ids.size() * intermediate_),
+          chosen_(chosen_experts(arrays, m)),
+          x_(m * hidden_),
+          h_(m * slots_ * intermediate_),
           h_quantised_(h_.size()) {
         assert(!arrays.problem.fp8 && hidden_ % kBlock == 0 && intermediate_ % kBlock == 0);
     }
@@ -110,7 +111,7 @@ class Evaluation {
         const std::size_t pieces = intermediate_ / kChunk;
         share_out(chosen_.size() * pieces,
                   [&](std::size_t i) { make_h(chosen_[i / pieces], i % pieces * kChunk); });
-        share_out(arrays_.ids.size(), [&](std::size_t pair) {
+        share_out(m_ * slots_, [&](std::size_t pair) {
             quantise(std::span(h_).subspan(pair * intermediate_, intermediate_),
                      std::span(h_quantised_).subspan(pair * intermediate_, intermediate_));
         });
@@ -124,7 +125,7 @@ class Evaluation {
 
   private:
     void quantise_x() {
-        share_out(as_size(arrays_.m), [&](std::size_t token) {
+        share_out(m_, [&](std::size_t token) {
             std::vector<float> row(hidden_);
             const std::span<const std::uint16_t> bits(&arrays_.x[token * as_size(arrays_.ldx)], hidden_);
             std::ranges::transform(bits, row.begin(), formats::bf16_to_float);
@@ -160,7 +161,7 @@ class Evaluation {
         struct Sums {
             double quantised = 0, kept = 0, magnitude = 0;
         };
-        std::vector<Sums> all(as_size(arrays_.m) * kChunk);
+        std::vector<Sums> all(m_ * kChunk);
         std::vector<float> weights(kRows * intermediate_);
         std::array<double, kRows> quantised{}, kept{};
         for (const ChosenExpert& expert : chosen_) {
@@ -191,7 +192,7 @@ class Evaluation {
     }
 
     const FusedMoeArrays& arrays_;
-    const std::size_t hidden_, intermediate_, slots_;
+    const std::size_t m_, hidden_, intermediate_, slots_;
     const std::vector<ChosenExpert> chosen_;
     std::vector<float> x_;                // [m, hidden], quantised
     std::vector<float> h_, h_quantised_;  // [pair, intermediate]
@@ -204,8 +205,8 @@ double relative(double gap, double size) {
 
 }  // namespace
 
-MxmoeReference mxmoe_reference(const FusedMoeArrays& arrays) {
-    return Evaluation(arrays).run();
+MxmoeReference mxmoe_reference(const FusedMoeArrays& arrays, std::int64_t m) {
+    return Evaluation(arrays, as_size(m)).run();
 }
 
 MxmoeComparison compare_mxmoe(std::span<const std::uint16_t> out, const MxmoeReference& reference,

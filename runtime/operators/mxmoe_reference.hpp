@@ -20,8 +20,12 @@ struct MxmoeReference {
     std::vector<float> magnitudes;
 };
 
-// On all cores of the process. Requires a case of mxfp4 weights, hidden and intermediate multiples of 256.
-[[nodiscard]] MxmoeReference mxmoe_reference(const FusedMoeArrays& arrays);
+// Of the first m tokens. On all cores of the process. Requires a case of mxfp4 weights, hidden and
+// intermediate multiples of 256.
+[[nodiscard]] MxmoeReference mxmoe_reference(const FusedMoeArrays& arrays, std::int64_t m);
+[[nodiscard]] inline MxmoeReference mxmoe_reference(const FusedMoeArrays& arrays) {
+    return mxmoe_reference(arrays, arrays.m);
+}
 
 struct MxmoeComparison {
     std::size_t outputs = 0;

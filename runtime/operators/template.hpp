@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/operators/kernel_launch.hpp"
+#include "runtime/operators/mxmoe_bucket.hpp"
 #include "runtime/tables/loader.hpp"
 #include "runtime/tables/table.hpp"
 
@@ -28,7 +29,7 @@ class KernelTemplate;
 class Operator;
 
 // A bucket with its constants resolved, where packing a launch's arguments depends on them.
-using TypedBucket = std::variant<std::monostate>;
+using TypedBucket = std::variant<std::monostate, MxmoeBucket>;
 
 // What a tuner tries of a template: the combinations of each product, of any of them. A product of nothing is
 // one candidate, without constants.

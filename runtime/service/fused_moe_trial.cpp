@@ -1,10 +1,14 @@
 #include "runtime/service/fused_moe_trial.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "runtime/operators/fused_moe_reference.hpp"
+#include "runtime/operators/fused_moe_small_m.hpp"
+#include "runtime/operators/mxmoe_reference.hpp"
 #include "runtime/service/launch.hpp"
 
 namespace kiln::service {
@@ -15,8 +19,7 @@ using operators::ExpertWeights;
 
 class FusedMoeCase final : public TrialCase {
   public:
-    explicit FusedMoeCase(operators::FusedMoeArrays arrays)
-        : arrays_(std::move(arrays)), reference_(operators::fused_moe_reference(arrays_)) {}
+    explicit FusedMoeCase(operators::FusedMoeArrays arrays) : arrays_(std::move(arrays)) {}
 
     std::int64_t max_m() const override { return arrays_.m; }
 
@@ -61,16 +64,12 @@ class FusedMoeCase final : public TrialCase {
         return service::launch<operators::FusedMoeProblem>(plan, stream, m, args);
     }
 
-    TrialVerdict compare(const PlanBucket& /*bucket*/, std::int64_t m,
+    TrialVerdict compare(const PlanBucket& bucket, std::int64_t m,
                          std::span<const Bytes> outputs) const override {
-        const auto comparison = operators::compare_fused_moe(elements_of<std::uint16_t>(outputs[0]),
-                                                             reference_, m, arrays_.problem.hidden);
-        TrialVerdict verdict{comparison.error, operators::FusedMoeComparison::kBound, comparison.passed(),
-                             fmt::format("{} of {} differ", comparison.differing, comparison.outputs)};
-        if (!comparison.passed()) {
-            verdict.remark +=
-                fmt::format(", {:.2g} of token {}", comparison.token_error, comparison.worst_token);
-        }
+        const std::span<const std::uint16_t> out = elements_of<std::uint16_t>(outputs[0]);
+        TrialVerdict verdict = std::holds_alternative<operators::MxmoeBucket>(bucket.typed)
+                                   ? compare_quantised(m, out)
+                                   : compare_plain(m, out);
         const std::int32_t expected = operators::has_invalid_id(arrays_, m) ? 1 : 0;
         if (const std::int32_t found = elements_of<std::int32_t>(outputs[1]).front(); found != expected) {
             verdict.passed = false;
@@ -80,6 +79,39 @@ class FusedMoeCase final : public TrialCase {
     }
 
   private:
+    // Each reference is made for the most tokens that its templates can be asked for, the first time that one
+    // of them is compared.
+    [[nodiscard]] TrialVerdict compare_plain(std::int64_t m, std::span<const std::uint16_t> out) const {
+        using Comparison = operators::FusedMoeComparison;
+        if (plain_.empty()) {
+            plain_ =
+                operators::fused_moe_reference(arrays_, std::min(arrays_.m, operators::kFusedMoeMostTokens));
+        }
+        const Comparison comparison = operators::compare_fused_moe(out, plain_, m, arrays_.problem.hidden);
+        TrialVerdict verdict{comparison.error, Comparison::kBound, comparison.passed(),
+                             fmt::format("{} of {} differ", comparison.differing, comparison.outputs)};
+        if (!comparison.passed()) {
+            verdict.remark +=
+                fmt::format(", {:.2g} of token {}", comparison.token_error, comparison.worst_token);
+        }
+        return verdict;
+    }
+    [[nodiscard]] TrialVerdict compare_quantised(std::int64_t m, std::span<const std::uint16_t> out) const {
+        using Comparison = operators::MxmoeComparison;
+        if (quantised_.quantised.empty()) {
+            quantised_ = operators::mxmoe_reference(arrays_);
+        }
+        const Comparison comparison = operators::compare_mxmoe(out, quantised_, m, arrays_.problem.hidden);
+        TrialVerdict verdict{comparison.error, Comparison::kBound, comparison.passed(),
+                             fmt::format("cosine difference {:.2g} (bound {:.2g}) where h is not quantised",
+                                         comparison.cosine_difference, Comparison::kCosineBound)};
+        if (!comparison.passed()) {
+            verdict.remark += fmt::format(", {:.2g} (bound {:.2g}) of token {}", comparison.token_error,
+                                          Comparison::kTokenBound, comparison.worst_token);
+        }
+        return verdict;
+    }
+
     [[nodiscard]] TrialInput of_experts(std::string_view name, std::size_t bytes, std::size_t expert_bytes,
                                         std::vector<std::uint8_t> ExpertWeights::*member) const {
         TrialInput input{name, {}, 0, bytes, {}};
@@ -91,7 +123,8 @@ class FusedMoeCase final : public TrialCase {
     }
 
     const operators::FusedMoeArrays arrays_;
-    const std::vector<std::uint16_t> reference_;
+    mutable std::vector<std::uint16_t> plain_;
+    mutable operators::MxmoeReference quantised_;
 };
 
 }  // namespace

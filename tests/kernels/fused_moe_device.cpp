@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -116,57 +117,153 @@ LoadedMoe::~LoadedMoe() {
     }
 }
 
-LoadedMoe::Run LoadedMoe::run(const Built& built, const operators::FusedMoeArrays& arrays, std::int64_t m,
-                              std::uint8_t scratch) const {
-    const auto hidden = arrays.problem.hidden, intermediate = arrays.problem.intermediate,
-               slots = arrays.problem.slots;
-    const auto first = [](const auto& array, std::int64_t count) {
-        return std::span(array).first(static_cast<std::size_t>(count));
-    };
-    const Memory x(device_, first(arrays.x, (m - 1) * arrays.ldx + hidden));
-    const Memory ids(device_, first(arrays.ids, m * slots));
-    const Memory weights(device_, first(arrays.weights, m * slots));
-    const std::vector<std::uint16_t> untouched(static_cast<std::size_t>(m * hidden + kPastEnd), kUntouched);
-    const Memory out(device_, std::span(untouched));
-    const Memory flag(device_, std::span<const std::uint32_t>(std::vector<std::uint32_t>{0}));
-    const Memory h(device_, static_cast<std::size_t>(m * slots * intermediate) * sizeof(std::uint16_t));
-    check(device_.fill(h.get(), static_cast<std::byte>(scratch),
-                       static_cast<std::size_t>(m * slots * intermediate) * sizeof(std::uint16_t), nullptr));
-    operators::FusedMoeKernargs arguments{x.get(),
-                                          w13_,
-                                          w13_scale_,
-                                          w2_,
-                                          w2_scale_,
-                                          static_cast<const std::int32_t*>(ids.get()),
-                                          static_cast<const float*>(weights.get()),
-                                          out.get(),
-                                          static_cast<std::int32_t*>(flag.get()),
-                                          h.get(),
-                                          static_cast<std::int32_t>(m),
-                                          static_cast<std::int32_t>(arrays.ldx)};
+template <class Array>
+auto first(const Array& array, std::int64_t count) {
+    return std::span(array).first(static_cast<std::size_t>(count));
+}
 
-    const operators::Specialisation& wanted = built.specialisation;
-    const auto module = value_of(device_.load(built.result.code_object));
-    Run result;
-    for (const operators::KernelLaunch& kernel :
-         wanted.source_template->kernels(wanted.problem, wanted.bucket)) {
-        const device::Function function = value_of(module->function(kernel.symbol));
+// What a launch reads and writes besides weights and workspace. Arrays are exactly as long as m tokens need.
+class LoadedMoe::Launch {
+  public:
+    Launch(device::Device& device, const operators::FusedMoeArrays& arrays, std::int64_t m)
+        : x(device, first(arrays.x, (m - 1) * arrays.ldx + arrays.problem.hidden)),
+          ids(device, first(arrays.ids, m * arrays.problem.slots)),
+          weights(device, first(arrays.weights, m * arrays.problem.slots)),
+          outputs_(static_cast<std::size_t>(m * arrays.problem.hidden)),
+          out(device,
+              std::span<const std::uint16_t>(std::vector<std::uint16_t>(outputs_ + kPastEnd, kUntouched))),
+          flag(device, std::span<const std::uint32_t>(std::vector<std::uint32_t>{0})) {}
+
+    void read(Run& result) const {
+        result.out = out.read<std::uint16_t>(outputs_ + kPastEnd);
+        const auto end = result.out.end() - kPastEnd;
+        result.past_end_untouched =
+            std::all_of(end, result.out.end(), [](std::uint16_t bits) { return bits == kUntouched; });
+        result.out.erase(end, result.out.end());
+        const std::uint32_t flags = flag.read<std::uint32_t>(1).front();
+        CHECK(flags <= 1);
+        result.flagged = flags != 0;
+    }
+
+    const Memory x, ids, weights;
+
+  private:
+    const std::size_t outputs_;
+
+  public:
+    const Memory out, flag;
+};
+
+void LoadedMoe::launch(device::Module& module, const operators::Specialisation& wanted, std::int64_t m,
+                       void* arguments, std::size_t bytes, Run& result) const {
+    for (const operators::KernelLaunch& kernel : wanted.kernels) {
+        const device::Function function = value_of(module.function(kernel.symbol));
         (void)value_of(device_.take_counts());
-        const int error =
-            device_.launch(function, kernel.shape_for(m), nullptr, &arguments, sizeof(arguments));
+        const int error = device_.launch(function, kernel.shape_for(m), nullptr, arguments, bytes);
         REQUIRE_MESSAGE(error == 0, device_.describe(error));
         check(device_.synchronize(nullptr));
         result.counts.push_back(value_of(device_.take_counts()));
     }
-    result.out = out.read<std::uint16_t>(untouched.size());
-    const auto end = result.out.end() - kPastEnd;
-    result.past_end_untouched =
-        std::all_of(end, result.out.end(), [](std::uint16_t bits) { return bits == kUntouched; });
-    result.out.erase(end, result.out.end());
-    const std::uint32_t flags = flag.read<std::uint32_t>(1).front();
-    CHECK(flags <= 1);
-    result.flagged = flags != 0;
+}
+
+LoadedMoe::Run LoadedMoe::run(const Built& built, const operators::FusedMoeArrays& arrays, std::int64_t m,
+                              std::uint8_t scratch) const {
+    const Launch launched(device_, arrays, m);
+    const auto h_bytes = static_cast<std::size_t>(
+        operators::fused_moe_h_bytes(arrays.problem.intermediate, arrays.problem.slots, m));
+    const Memory h(device_, h_bytes);
+    check(device_.fill(h.get(), static_cast<std::byte>(scratch), h_bytes, nullptr));
+    operators::FusedMoeKernargs arguments{launched.x.get(),
+                                          w13_,
+                                          w13_scale_,
+                                          w2_,
+                                          w2_scale_,
+                                          static_cast<const std::int32_t*>(launched.ids.get()),
+                                          static_cast<const float*>(launched.weights.get()),
+                                          launched.out.get(),
+                                          static_cast<std::int32_t*>(launched.flag.get()),
+                                          h.get(),
+                                          static_cast<std::int32_t>(m),
+                                          static_cast<std::int32_t>(arrays.ldx)};
+    const auto module = value_of(device_.load(built.result.code_object));
+    Run result;
+    launch(*module, built.specialisation, m, &arguments, sizeof(arguments), result);
+    launched.read(result);
     return result;
+}
+
+LoadedMoe::Run LoadedMoe::run(const LoadedPipeline& loaded, const operators::FusedMoeArrays& arrays,
+                              std::int64_t m, std::uint8_t scratch) const {
+    const operators::Pipeline& pipeline = loaded.pipeline;
+    const Launch launched(device_, arrays, m);
+    const operators::WorkspaceNeed need = pipeline.workspace(m);
+    const Memory zeroed(device_, static_cast<std::size_t>(need.zeroed));
+    const Memory rest(device_, static_cast<std::size_t>(need.scratch));
+    check(device_.fill(zeroed.get(), std::byte{0}, static_cast<std::size_t>(need.zeroed), nullptr));
+    check(device_.fill(rest.get(), static_cast<std::byte>(scratch), static_cast<std::size_t>(need.scratch),
+                       nullptr));
+    kiln_fused_moe_args args{};
+    args.x = launched.x.get();
+    args.ldx = arrays.ldx;
+    args.w13 = w13_;
+    args.w13_scale = w13_scale_;
+    args.w2 = w2_;
+    args.w2_scale = w2_scale_;
+    args.ids = static_cast<const std::int32_t*>(launched.ids.get());
+    args.weights = static_cast<const float*>(launched.weights.get());
+    args.out = launched.out.get();
+    args.invalid_id = static_cast<std::int32_t*>(launched.flag.get());
+    REQUIRE(check_launch(arrays.problem, m, args) == KILN_OK);
+    auto block = pack(arrays.problem, m, args, {zeroed.get(), rest.get()},
+                      pipeline.source_template->typed(pipeline.problem, pipeline.bucket));
+    Run result;
+    for (std::size_t i = 0; i < pipeline.stages.size(); ++i) {
+        const auto& [specialisation, offset] = pipeline.stages[i];
+        launch(*loaded.modules[i], specialisation, m, reinterpret_cast<std::byte*>(&block) + offset,
+               specialisation.source_template->kernargs().bytes, result);
+    }
+    launched.read(result);
+    const auto counters = zeroed.read<std::uint8_t>(static_cast<std::size_t>(need.zeroed));
+    result.counters_zero = std::ranges::all_of(counters, [](std::uint8_t byte) { return byte == 0; });
+    return result;
+}
+
+operators::Pipeline mxmoe_pipeline(const operators::FusedMoeProblem& problem, std::int64_t max_m,
+                                   const tables::Constants& constants) {
+    return pipeline_for(op(), complete(problem), {max_m, "fused_moe/mxmoe", constants});
+}
+
+std::vector<LoadedPipeline> load_pipelines(device::Device& device,
+                                           std::vector<operators::Pipeline> pipelines) {
+    struct Stage {
+        compile::CompileResult result;
+        std::shared_ptr<device::Module> module;
+    };
+    std::map<std::string, Stage> stages;
+    std::vector<operators::Specialisation> wanted;
+    for (const operators::Pipeline& pipeline : pipelines) {
+        for (const operators::SpecialisedStage& stage : pipeline.stages) {
+            if (stages.try_emplace(stage.specialisation.request_document).second) {
+                wanted.push_back(stage.specialisation);
+            }
+        }
+    }
+    for (Built& built : build(std::move(wanted))) {
+        Stage& stage = stages[built.specialisation.request_document];
+        stage.module = value_of(device.load(built.result.code_object));
+        stage.result = std::move(built.result);
+    }
+    std::vector<LoadedPipeline> all;
+    for (operators::Pipeline& pipeline : pipelines) {
+        LoadedPipeline loaded{std::move(pipeline), {}, {}};
+        for (const operators::SpecialisedStage& stage : loaded.pipeline.stages) {
+            const Stage& made = stages[stage.specialisation.request_document];
+            loaded.results.push_back(made.result);
+            loaded.modules.push_back(made.module);
+        }
+        all.push_back(std::move(loaded));
+    }
+    return all;
 }
 
 }  // namespace kiln::kernels_test

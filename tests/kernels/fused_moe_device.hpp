@@ -1,7 +1,8 @@
-// Runs a compiled fused_moe/small_m on the simulator, kernel by kernel.
+// Runs compiled buckets of fused_moe on the simulator, kernel by kernel.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "device.hpp"
@@ -24,6 +25,20 @@ operators::Specialisation specialise_fused_moe(const operators::FusedMoeProblem&
 // The buckets that the operator's rule makes for a problem.
 std::vector<operators::Specialisation> derived_fused_moe(const operators::FusedMoeProblem& problem);
 
+// A bucket of fused_moe/mxmoe as if a row had asked for it.
+operators::Pipeline mxmoe_pipeline(const operators::FusedMoeProblem& problem, std::int64_t max_m,
+                                   const tables::Constants& constants);
+
+// A pipeline whose stages are compiled and loaded.
+struct LoadedPipeline {
+    operators::Pipeline pipeline;
+    std::vector<compile::CompileResult> results;           // by stage
+    std::vector<std::shared_ptr<device::Module>> modules;  // by stage
+};
+// Each stage once, however many pipelines come to it.
+std::vector<LoadedPipeline> load_pipelines(device::Device& device,
+                                           std::vector<operators::Pipeline> pipelines);
+
 // The weights of a case in device memory, for as long as this lives: of the experts that the case has. The
 // rest of the arrays is never written.
 class LoadedMoe {
@@ -37,6 +52,7 @@ class LoadedMoe {
         std::vector<std::uint16_t> out;  // bf16 bits, [m, hidden]
         bool past_end_untouched = true;  // what lies behind the last row of `out`
         bool flagged = false;
+        bool counters_zero = true;                    // what a launch must find so, and leave so
         std::vector<device::ExecutionCounts> counts;  // of each kernel
     };
     // The first m tokens of `arrays`: the case's own, or one of the same experts. Arrays are exactly as long
@@ -44,8 +60,15 @@ class LoadedMoe {
     // with.
     [[nodiscard]] Run run(const Built& built, const operators::FusedMoeArrays& arrays, std::int64_t m,
                           std::uint8_t scratch = 0xff) const;
+    // The same by a pipeline, with what the operator itself packs.
+    [[nodiscard]] Run run(const LoadedPipeline& loaded, const operators::FusedMoeArrays& arrays,
+                          std::int64_t m, std::uint8_t scratch = 0xff) const;
 
   private:
+    class Launch;
+    void launch(device::Module& module, const operators::Specialisation& wanted, std::int64_t m,
+                void* arguments, std::size_t bytes, Run& result) const;
+
     device::Device& device_;
     std::vector<void*> owned_;
     void* w13_;

@@ -75,8 +75,8 @@ operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std:
     return specialise_shape(operators::linear(), problem, {max_m, "linear/small_m", constants}, processor);
 }
 
-operators::Specialisation specialise_shape(const operators::Operator& op, const operators::Problem& problem,
-                                           const operators::Bucket& bucket, std::string_view processor) {
+operators::Pipeline pipeline_for(const operators::Operator& op, const operators::Problem& problem,
+                                 const operators::Bucket& bucket, std::string_view processor) {
     tables::Row row;
     row.operator_name = op.name();
     row.problem = problem;
@@ -85,7 +85,12 @@ operators::Specialisation specialise_shape(const operators::Operator& op, const 
     for (const tables::RowFault& fault : operators::check_row(row)) {
         FAIL_CHECK(fault.pointer << ": expected " << fault.expected << ", found " << fault.found);
     }
-    operators::Pipeline pipeline = pipeline_of(row, row.buckets.front());
+    return pipeline_of(row, row.buckets.front());
+}
+
+operators::Specialisation specialise_shape(const operators::Operator& op, const operators::Problem& problem,
+                                           const operators::Bucket& bucket, std::string_view processor) {
+    operators::Pipeline pipeline = pipeline_for(op, problem, bucket, processor);
     REQUIRE(pipeline.stages.size() == 1);
     return std::move(pipeline.stages.front().specialisation);
 }

@@ -24,6 +24,9 @@ operators::Specialisation specialise_linear(std::int64_t n, std::int64_t k, std:
                                             const tables::Constants& constants,
                                             std::string_view processor = "gfx950");
 
+operators::Pipeline pipeline_for(const operators::Operator& op, const operators::Problem& problem,
+                                 const operators::Bucket& bucket, std::string_view processor = "gfx950");
+// Of a bucket that has one stage.
 operators::Specialisation specialise_shape(const operators::Operator& op, const operators::Problem& problem,
                                            const operators::Bucket& bucket,
                                            std::string_view processor = "gfx950");

@@ -181,13 +181,13 @@ TEST_CASE("fused_moe: where the caller wants no flag, the word behind h takes it
         args.ldx = 4104;
         std::int32_t flag = 0;
         args.invalid_id = &flag;
-        FusedMoeKernargs packed = pack(typed, m, args, workspace);
+        FusedMoeKernargs packed = pack(typed, m, args, workspace, {}).small_m;
         CHECK(packed.flag == &flag);
         CHECK(packed.h == scratch.data());
         CHECK(packed.m == m);
         CHECK(packed.ldx == 4104);
         args.invalid_id = nullptr;
-        packed = pack(typed, m, args, workspace);
+        packed = pack(typed, m, args, workspace, {}).small_m;
         const auto* word = reinterpret_cast<const char*>(packed.flag);
         CHECK(word - scratch.data() == m * 11 * 256 * 2);
         CHECK(word + sizeof(std::int32_t) <= scratch.data() + scratch.size());
