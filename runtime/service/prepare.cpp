@@ -37,7 +37,8 @@ Answer<Service::Resolved> Service::resolve(int ordinal, const Operator& op, cons
         return failed(std::move(target.error()));
     }
     const SnapshotPtr snapshot = this->snapshot();
-    const Answer<RowPtr> row = select_in(snapshot, op, problem, *target);
+    const Answer<RowPtr> row =
+        select_in(snapshot, op, problem, {*std::move(target), (*device)->info().num_compute_units});
     if (!row) {
         return tl::unexpected<Refusal>(row.error());
     }

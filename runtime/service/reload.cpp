@@ -16,7 +16,7 @@ namespace {
 // What a lookup tells rows apart by, and what it gives out. Where a row stands in its file is neither.
 std::string fingerprint(const tables::Row& row) {
     std::string text =
-        fmt::format("{} {} {}", row.operator_name, tables::to_text(row.problem), row.target.text());
+        fmt::format("{} {} {}", row.operator_name, tables::to_text(row.problem), row.device_text());
     for (const tables::Bucket& bucket : row.buckets) {
         text += fmt::format("\n{} {}", bucket.max_m, bucket.template_id);
         for (const auto& [name, value] : bucket.constants) {

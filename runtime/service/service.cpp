@@ -211,12 +211,12 @@ std::optional<std::string> Service::switched_off(const Operator& op, const table
 }
 
 Answer<RowPtr> Service::select(const Operator& op, const Problem& problem,
-                               const tables::Target& target) const {
+                               const tables::DeviceTraits& target) const {
     return select_in(snapshot(), op, problem, target);
 }
 
 Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& op, const Problem& problem,
-                                  const tables::Target& target) const {
+                                  const tables::DeviceTraits& target) const {
     if (is_switched_off(op.name())) {
         return declined(KILN_DECLINE_SWITCHED_OFF, Stage::configure,
                         fmt::format("{} is switched off", op.name()));
@@ -256,7 +256,7 @@ Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& o
             return declined(
                 KILN_DECLINE_PROCESSOR, Stage::table,
                 fmt::format("{}: {} has a row for {}, but {} has no source for it", label(op, problem),
-                            lookup.row->origin.text(), lookup.row->target.text(), *missing));
+                            lookup.row->origin.text(), lookup.row->device_text(), *missing));
         }
     }
     return row;
@@ -279,7 +279,7 @@ Result<operators::Pipeline> pipeline_with(const KernelSources& sources, const ta
 }
 
 Explanation Service::explain(const Operator& op, const Problem& problem, std::int64_t m,
-                             const tables::Target& target) {
+                             const tables::DeviceTraits& target) {
     Explanation explanation;
     const auto refuse = [&explanation](operators::Refusal refusal) {
         explanation.refusal = std::move(refusal);

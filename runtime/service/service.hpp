@@ -63,9 +63,10 @@ struct Explanation {
 
 // Which rows of the tables.
 struct WarmFilter {
-    const Operator* op = nullptr;          // null: all
-    Problem problem;                       // fields that must be equal; empty: all
-    std::optional<tables::Target> target;  // the device or target to serve; nothing: rows of every target
+    const Operator* op = nullptr;  // null: all
+    Problem problem;               // fields that must be equal; empty: all
+    // The device or target to serve; nothing: rows of every target.
+    std::optional<tables::DeviceTraits> target;
 };
 
 // What a test may replace.
@@ -100,9 +101,10 @@ class Service {
     // not_found when the driver has no such ordinal.
     [[nodiscard]] Result<std::shared_ptr<device::Device>> device(int ordinal);
 
-    // The row that serves the problem on a target: guards, switches, tables, in this order. Never compiles.
+    // The row that serves the problem on a device or target: guards, switches, tables, in this order. Never
+    // compiles.
     [[nodiscard]] Answer<RowPtr> select(const Operator& op, const Problem& problem,
-                                        const tables::Target& target) const;
+                                        const tables::DeviceTraits& target) const;
     // What one bucket of a row is compiled from, with the templates of now.
     [[nodiscard]] Result<operators::Pipeline> pipeline(const tables::Row& row,
                                                        const tables::Bucket& bucket) const;
@@ -112,7 +114,7 @@ class Service {
     }
 
     [[nodiscard]] Explanation explain(const Operator& op, const Problem& problem, std::int64_t m,
-                                      const tables::Target& target);
+                                      const tables::DeviceTraits& target);
 
     // Answers without compiling or loading; a problem of which anything failed earlier declines.
     [[nodiscard]] Answer<void> supports(int ordinal, const Operator& op, const Problem& problem);
@@ -157,7 +159,7 @@ class Service {
     [[nodiscard]] Answer<std::shared_ptr<const Plan>> make_plan(int ordinal, const Operator& op,
                                                                 const Problem& problem, PrepareMode mode);
     [[nodiscard]] Answer<RowPtr> select_in(const SnapshotPtr& snapshot, const Operator& op,
-                                           const Problem& problem, const tables::Target& target) const;
+                                           const Problem& problem, const tables::DeviceTraits& target) const;
     // KILN_DISABLE names the operator or the template; any of those of the bucket: which; any of the row's.
     [[nodiscard]] bool is_switched_off(std::string_view name) const;
     [[nodiscard]] std::optional<std::string> switched_off(const Operator& op, const tables::Row& row,

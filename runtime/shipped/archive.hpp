@@ -146,6 +146,7 @@ void transfer(Archive& archive, tables::Row& row) {
     transfer(archive, row.problems);
     transfer(archive, row.target.processor);
     transfer(archive, row.target.features);
+    transfer(archive, row.cu_num);
     transfer(archive, row.buckets);
     transfer(archive, row.provenance.kind);
     transfer(archive, row.provenance.note);

@@ -20,7 +20,7 @@ struct Position {
 struct Fault {
     std::string source;   // the name that the text came with: a path
     Position position;    // of the value, or of a member's name where the name is what is wrong
-    std::string pointer;  // JSON pointer (RFC 6901); "" is the whole document
+    std::string pointer;  // JSON pointer (RFC 6901), or a column of a CSV file; "" is the whole document
     std::string expected;
     std::string found;
 

@@ -26,7 +26,8 @@ struct Loader::Parts {
 
 namespace {
 
-// What a layer holds once: operator, problem, open fields, target. The value is where the row stands.
+// What a layer holds once: operator, problem, open fields, target with cu_num. The value is where the row
+// stands.
 using Identity = std::tuple<std::string, Problem, std::string, std::string>;
 using Identities = std::map<Identity, std::string>;
 
@@ -83,6 +84,7 @@ class RowReader {
             }
         }
         read_target(value.at("target").get<std::string>(), row);
+        row.cu_num = optional_number(value, "cu_num");
         read_buckets(value.at("buckets"), row);
         for (auto& fault : check(row)) {
             auto place = pointer_ + fault.pointer;
@@ -99,14 +101,14 @@ class RowReader {
     // Notes the row in `known`, or says where the other one of the same identity stands.
     void claim(const Row& row, Identities& known) {
         const auto [other, is_new] =
-            known.emplace(Identity{row.operator_name, row.problem, to_text(row.open), row.target.text()},
+            known.emplace(Identity{row.operator_name, row.problem, to_text(row.open), row.device_text()},
                           row.origin.text());
         if (!is_new) {
             faults_.push_back(text_.fault_at_value(
                 pointer_, "one row for an operator, problem and target",
                 fmt::format("a second one for {} {}{}{} on {} (the first stands at {})", row.operator_name,
                             to_text(row.problem), row.problem.empty() || row.open.empty() ? "" : " ",
-                            to_text(row.open), row.target.text(), other->second)));
+                            to_text(row.open), row.device_text(), other->second)));
         }
     }
 

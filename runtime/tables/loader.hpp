@@ -46,8 +46,8 @@ struct TableText {
     std::string text;
 };
 
-// Texts of equal standing: a folder's files, or one file. (operator, problem, open fields, target) is unique
-// in a layer.
+// Texts of equal standing: a folder's files, or one file. (operator, problem, open fields, target, cu_num) is
+// unique in a layer.
 struct Layer {
     LayerKind kind = LayerKind::named;
     std::string place;  // the folder or file, for a person; empty for the shipped layer

@@ -62,6 +62,10 @@ const Bucket* Row::bucket_for(std::int64_t m) const {
     return bucket == buckets.end() ? nullptr : &*bucket;
 }
 
+bool Row::serves(const DeviceTraits& device) const {
+    return (!cu_num || cu_num == device.cu_num) && tables::serves(target, device.target);
+}
+
 bool Row::admits(const Problem& asked) const {
     return asked.size() == problem.size() + open.size() &&
            std::ranges::all_of(asked, [this](const auto& field) {
@@ -115,14 +119,18 @@ std::vector<Table::Entry> Table::entries_of(std::string_view operator_name, cons
     std::ranges::stable_sort(places, {}, &Place::layer);
     std::vector<Entry> entries;
     for (const auto& [layer, row] : places) {
-        const bool in_force = std::ranges::none_of(
-            entries, [&r = *row](const Entry& entry) { return entry.row->target == r.target; });
+        const bool in_force = std::ranges::none_of(entries, [&r = *row](const Entry& entry) {
+            return entry.row->target == r.target && entry.row->cu_num == r.cu_num;
+        });
         entries.push_back({row, in_force});
     }
     return entries;
 }
 
-Lookup Table::find(std::string_view operator_name, const Problem& problem, const Target& device) const {
+Lookup Table::find(std::string_view operator_name, const Problem& problem, const DeviceTraits& device) const {
+    const auto pins = [](const Row& row) {
+        return std::pair(row.cu_num.has_value(), row.target.features.size());
+    };
     const Row* best = nullptr;
     bool same_processor = false;
     std::vector<std::string> other_targets;
@@ -130,10 +138,10 @@ Lookup Table::find(std::string_view operator_name, const Problem& problem, const
         if (!in_force) {
             continue;
         }
-        if (!serves(row->target, device)) {
-            other_targets.push_back(row->target.text());
-            same_processor = same_processor || row->target.processor == device.processor;
-        } else if (best == nullptr || row->target.features.size() > best->target.features.size()) {
+        if (!row->serves(device)) {
+            other_targets.push_back(row->device_text());
+            same_processor = same_processor || row->target.processor == device.target.processor;
+        } else if (best == nullptr || pins(*row) > pins(*best)) {
             best = row;
         }
     }
@@ -150,10 +158,11 @@ Lookup Table::find(std::string_view operator_name, const Problem& problem, const
                         fmt::join(other_targets, ", "))};
 }
 
-std::vector<Shadowed> Table::shadowed(const Row& winner, const Problem& problem, const Target& device) const {
+std::vector<Shadowed> Table::shadowed(const Row& winner, const Problem& problem,
+                                      const DeviceTraits& device) const {
     std::vector<Shadowed> hidden;
     for (const auto& [row, in_force] : entries_of(winner.operator_name, problem)) {
-        if (row != &winner && serves(row->target, device)) {
+        if (row != &winner && row->serves(device)) {
             hidden.push_back({row, in_force ? Shadowed::Why::less_specific : Shadowed::Why::replaced});
         }
     }

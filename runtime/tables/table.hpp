@@ -40,7 +40,7 @@ struct Bucket {
 
 // Why the row says what it says. Never decides a lookup and is no part of a key.
 struct Provenance {
-    std::string kind;      // "untuned", "measured", "derived", "model" or "published"
+    std::string kind;      // "untuned", "derived", "model", "published", "imported" or "measured"
     std::string note;      // may be empty
     std::string document;  // all of it, canonical JSON
 
@@ -74,6 +74,7 @@ struct Row {
     Pattern open;                   // empty of an exact row
     std::vector<Problem> problems;  // of a general row: those that are worth warming and verifying, complete
     Target target;
+    std::optional<std::int64_t> cu_num;  // only for devices of so many compute units; nothing: of any number
     // At least one; max_m ascending, where all are known. The same one may stand twice: which of the two
     // serves is the operator's to say (operators/demands.hpp).
     std::vector<Bucket> buckets;
@@ -82,6 +83,10 @@ struct Row {
     LayerKind layer = LayerKind::named;
 
     [[nodiscard]] bool is_general() const { return !open.empty(); }
+    // The target and the compute units that the row is for, in words.
+    [[nodiscard]] std::string device_text() const { return DeviceTraits(target, cu_num).text(); }
+    // A row with cu_num serves only a device of which that number is known.
+    [[nodiscard]] bool serves(const DeviceTraits& device) const;
     [[nodiscard]] bool admits(const Problem& asked) const;
     // An exact row for a problem that this one admits, where a token has so many slots: max_pairs is
     // resolved, and what then serves no M drops out. May be left without buckets.
@@ -98,7 +103,7 @@ struct RowLayer {
     LayerKind kind = LayerKind::named;
     std::string place;               // the folder or file; empty for the shipped layer
     std::vector<std::string> files;  // that were read, those without a row too
-    std::vector<Row> rows;           // (operator, problem, open fields, target) once
+    std::vector<Row> rows;           // (operator, problem, open fields, target, cu_num) once
 
     friend bool operator==(const RowLayer&, const RowLayer&) = default;
 };
@@ -109,7 +114,8 @@ struct Lookup {
         found,
         unknown_problem,  // no row of this operator has this problem
         other_processor,  // rows have it, none of them for the device's processor
-        other_features,   // rows for the processor have it, and pin features that the device has otherwise
+        // Rows for the processor have it, and pin features or compute units that the device has otherwise.
+        other_features,
     };
     Outcome outcome = Outcome::unknown_problem;
     const Row* row = nullptr;  // lives as long as the table
@@ -119,8 +125,8 @@ struct Lookup {
 // A row that would serve a device, were it not for another one.
 struct Shadowed {
     enum class Why {
-        replaced,       // another row for the operator, the problem and the same target goes before it
-        less_specific,  // another row pins more features, or as many and comes first
+        replaced,       // another row for the operator, the problem and the same target and cu_num goes first
+        less_specific,  // another row has a cu_num or pins more features, or pins as many and comes first
     };
     const Row* row = nullptr;
     Why why = Why::replaced;
@@ -136,17 +142,17 @@ class Table {
     Table(Table&&) = default;
     Table& operator=(Table&&) = default;
 
-    // The row that serves `problem` on `device`. Of the rows for one operator, problem and target, one is in
-    // force and replaces the others: that of the strongest layer, in a layer the exact one, else the first of
-    // the general ones that admit the problem. Of those in force that serve the device, the
-    // one that pins most features answers; of two that pin equally many, that of the stronger layer, else the
-    // one that stands first.
+    // The row that serves `problem` on `device`. Of the rows for one operator, problem, target and cu_num,
+    // one is in force and replaces the others: that of the strongest layer, in a layer the exact one, else
+    // the first of the general ones that admit the problem. Of those in force that serve the device, one with
+    // cu_num goes before those without, then the one that pins most features answers; of two that pin equally
+    // many, that of the stronger layer, else the one that stands first.
     [[nodiscard]] Lookup find(std::string_view operator_name, const Problem& problem,
-                              const Target& device) const;
+                              const DeviceTraits& device) const;
 
     // What `winner`, found for `problem` on `device`, hides there; in the order of the layers.
     [[nodiscard]] std::vector<Shadowed> shadowed(const Row& winner, const Problem& problem,
-                                                 const Target& device) const;
+                                                 const DeviceTraits& device) const;
 
     // Every row in the order of the layers.
     [[nodiscard]] std::vector<const Row*> rows() const;
@@ -157,7 +163,7 @@ class Table {
         const Problem* problem;
     };
     [[nodiscard]] std::vector<Named> named_problems() const;
-    // The rows in force for a problem, whatever their targets.
+    // The rows in force for a problem, whatever they are for.
     [[nodiscard]] std::vector<const Row*> rows_in_force(std::string_view operator_name,
                                                         const Problem& problem) const;
 

@@ -78,4 +78,8 @@ bool serves(const Target& wanted, const Target& device) {
            });
 }
 
+std::string DeviceTraits::text() const {
+    return cu_num ? fmt::format("{} with {} compute units", target.text(), *cu_num) : target.text();
+}
+
 }  // namespace kiln::tables

@@ -6,9 +6,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -34,5 +37,20 @@ struct Target {
 // feature that `wanted` pins is reported by the device with the same sign. A feature of which the device says
 // nothing agrees with neither sign.
 [[nodiscard]] bool serves(const Target& wanted, const Target& device);
+
+// What a lookup knows of the device that asks. Compute units choose among rows and never take part in a key:
+// the same code runs on a partition of a processor.
+struct DeviceTraits {
+    Target target;
+    std::optional<std::int64_t> cu_num;  // compute units; nothing where no device says
+
+    // A target alone asks for a device too.
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    DeviceTraits(Target asked, std::optional<std::int64_t> compute_units = {})
+        : target(std::move(asked)), cu_num(compute_units) {}
+
+    // "gfx950:xnack- with 256 compute units"
+    [[nodiscard]] std::string text() const;
+};
 
 }  // namespace kiln::tables

@@ -64,11 +64,12 @@ std::string to_row_text(const Row& row) {
         "{{\n"
         "      \"operator\": {},\n"
         "      \"problem\": {},\n"
-        "      \"target\": {},\n"
+        "      \"target\": {},\n{}"
         "      \"buckets\": [\n{}\n      ],\n"
         "      \"provenance\": {}\n"
         "    }}",
-        quoted(row.operator_name), object(row.problem, field), quoted(row.target.text()), buckets,
+        quoted(row.operator_name), object(row.problem, field), quoted(row.target.text()),
+        row.cu_num ? fmt::format("      \"cu_num\": {},\n", *row.cu_num) : "", buckets,
         provenance_text(row.provenance));
 }
 

@@ -120,6 +120,39 @@ TEST_CASE_FIXTURE(Machine, "ExplainNamesTheFileThatWonAndWhatItHides") {
     CHECK(contains(spoken.out, "hides      " + user + ":2 (user), for gfx950, another row goes before it"));
 }
 
+TEST_CASE_FIXTURE(Machine, "RowsForSoManyComputeUnitsServeThoseAlone") {
+    auto part = table("gfx950", kSound);
+    part.insert(part.find("\"buckets\""), "\"cu_num\": 64, ");
+    const auto whole = write("tables/a.json", table("gfx950", kSound));
+    const auto small = write("tables/b.json", part);
+    environment["KILN_SHAPES_PATH"] = path("tables");
+    const auto explain = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), {"explain", "linear", "n=16", "k=128", "--m", "1", "--json"});
+        return run(more).json();
+    };
+    CHECK(explain({})["row"]["file"] == whole);
+    CHECK(explain({"--cu-num", "256"})["row"]["file"] == whole);
+    const auto chosen = explain({"--cu-num", "64"});
+    CHECK(chosen["row"]["file"] == small);
+    CHECK(chosen["row"]["cu_num"] == 64);
+    CHECK(chosen["shadowed"][0]["why"] == "less specific");
+    CHECK(explain({})["key"] == chosen["key"]);  // the same code serves both
+    const auto spoken = run({"explain", "linear", "n=16", "k=128", "--m", "1", "--cu-num", "64"});
+    CHECK(contains(spoken.out, small + ":2 (named), for gfx950 with 64 compute units"));
+    CHECK(run({"explain", "linear", "n=16", "k=128", "--m", "1", "--cu-num", "0"}).exit_code == 2);
+
+    // One that is alone serves nobody else; the simulator has 256.
+    CHECK(run({"verify", small, "--m", "1"}).exit_code == 2);
+    const auto warm = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), {"warm", "--dry-run", "--json", small});
+        return run(more);
+    };
+    CHECK(warm({}).json()["items"].size() == 1);
+    CHECK(warm({"--target", "gfx950"}).exit_code == 2);
+    CHECK(warm({"--target", "gfx950", "--cu-num", "64"}).json()["items"].size() == 1);
+    CHECK(contains(warm({"--cu-num", "64"}).err, "--cu-num: expected --target"));
+}
+
 TEST_CASE_FIXTURE(Machine, "ExplainNamesTheGeneralRowAndWhatItAdmits") {
     const auto general = write("general.json", R"({"schema": 1, "rows": [
 {"operator": "linear", "problem": {"n": {"min": 32, "max": 4096}, "k": 128}, "target": "gfx950",

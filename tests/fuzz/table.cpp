@@ -76,14 +76,16 @@ json to_json(const Row& row) {
     for (const auto& listed : row.problems) {
         problems.push_back(to_json(listed));
     }
-    return {{"problems", std::move(problems)}, {"operator", row.operator_name},
-            {"problem", std::move(problem)},   {"target", row.target.text()},
-            {"buckets", std::move(buckets)},   {"provenance", json::parse(row.provenance.document)}};
+    json object = {{"problems", std::move(problems)}, {"operator", row.operator_name},
+                   {"problem", std::move(problem)},   {"target", row.target.text()},
+                   {"buckets", std::move(buckets)},   {"provenance", json::parse(row.provenance.document)}};
+    put(object, "cu_num", row.cu_num);
+    return object;
 }
 
 bool same(const Row& a, const Row& b) {
     return a.operator_name == b.operator_name && a.problem == b.problem && a.open == b.open &&
-           a.problems == b.problems && a.target.text() == b.target.text() && a.buckets == b.buckets &&
+           a.problems == b.problems && a.device_text() == b.device_text() && a.buckets == b.buckets &&
            a.provenance.document == b.provenance.document;
 }
 
@@ -108,8 +110,9 @@ bool run(ByteView input) {
     const auto rows = loaded.table.rows();
     for (const auto* row : rows) {
         KILN_FUZZ_PROMISE(!row->buckets.empty());
-        KILN_FUZZ_PROMISE(row->is_general() ||
-                          loaded.table.find(row->operator_name, row->problem, row->target).row == row);
+        KILN_FUZZ_PROMISE(
+            row->is_general() ||
+            loaded.table.find(row->operator_name, row->problem, {row->target, row->cu_num}).row == row);
         document["rows"].push_back(to_json(*row));
     }
     const auto again = load("again.json", document.dump());

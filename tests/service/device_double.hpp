@@ -19,8 +19,10 @@ class ModuleDouble final : public device::Module {
 
 class DeviceDouble final : public device::Device {
   public:
-    explicit DeviceDouble(std::string target = "gfx950:sramecc+:xnack-", int ordinal = 0) {
+    explicit DeviceDouble(std::string target = "gfx950:sramecc+:xnack-", int ordinal = 0,
+                          int compute_units = 256) {
         info_.name = "double";
+        info_.num_compute_units = compute_units;
         info_.target = std::move(target);
         info_.ordinal = ordinal;
     }

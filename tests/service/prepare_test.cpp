@@ -170,6 +170,17 @@ TEST_CASE_FIXTURE(Prepared, "prepare: another processor declines by name") {
     CHECK_MESSAGE(mentions(last_message, "gfx942"), last_message);
 }
 
+TEST_CASE_FIXTURE(Prepared,
+                  "prepare: a row for other compute units than the device's declines by their number") {
+    auto table = small_table();
+    table.insert(table.find("\"provenance\""), "\"cu_num\": 64, ");
+    set_table(table);
+    CHECK(decline() == KILN_DECLINE_TARGET_FEATURE);
+    CHECK_MESSAGE(mentions(last_message, "with 256 compute units"), last_message);
+    device = std::make_shared<DeviceDouble>("gfx950:sramecc+:xnack-", 0, 64);
+    CHECK(open(overrides, parts)->supports(0, linear(), small_problem()));
+}
+
 TEST_CASE_FIXTURE(Prepared, "prepare: a pinned feature that the device has otherwise declines by name") {
     set_table(small_table("gfx950:xnack+"));
     CHECK(decline() == KILN_DECLINE_TARGET_FEATURE);

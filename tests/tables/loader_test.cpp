@@ -117,8 +117,17 @@ TEST_CASE("LoaderRowIsUniqueInItsLayer") {
     REQUIRE(found.row != nullptr);
     CHECK(found.row->origin.text() == "b.json:1");
 
-    // Another target is another row.
+    // Another target is another row, and so is another number of compute units.
     CHECK(faults_of(table_of(first + "," + kSound)).empty());
+    const auto on = [](const std::string& cu_num) {
+        return R"({"cu_num": )" + cu_num + ", " + kSound.substr(1);
+    };
+    CHECK(load_one(table_of(on("256") + "," + kSound + "," + on("64"))).table.rows().size() == 3);
+    CHECK(faults_of(table_of(on("64") + "," + on("64")))
+              .front()
+              .find("on gfx950 with 64 compute units (the first stands at t.json:1)") != std::string::npos);
+    CHECK(faults_of(table_of(on("0"))).front().starts_with("t.json:1:35: /rows/0/cu_num: "));
+    CHECK(faults_of(table_of(on("\"256\""))).front().starts_with("t.json:1:35: /rows/0/cu_num: "));
 }
 
 TEST_CASE("LoaderFaultsComeByLayerTextAndPlace") {

@@ -71,10 +71,10 @@ TEST_CASE("SchemaFaultsOfARow") {
             "\"Waves\"",
             "t.json:5:102: /rows/0/buckets/0/constants/waves: expected at most 2147483647, found 2147483648",
             "t.json:6:27: /rows/0/provenance/kind: expected one of untuned, derived, model, published, "
-            "measured, found "
+            "imported, measured, found "
             "\"guess\"",
             "t.json:6:44: /rows/0/provenance/note: expected type string, found 1",
-            "t.json:7:4: /rows/0/extra: expected a member of buckets, operator, problem, problems, "
+            "t.json:7:4: /rows/0/extra: expected a member of buckets, cu_num, operator, problem, problems, "
             "provenance, target, "
             "found "
             "\"extra\"",

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,15 +44,15 @@ TEST_CASE("TableFindsTheRowOfTheProblem") {
     CHECK(find(table, 16, "gfx950") == "a");
     CHECK(find(table, 32, "gfx950:sramecc+:xnack-") == "b");
     const auto unknown =
-        table.find("linear", {{"n", std::int64_t{48}}, {"k", std::int64_t{64}}}, {"gfx950", {}});
+        table.find("linear", {{"n", std::int64_t{48}}, {"k", std::int64_t{64}}}, Target{"gfx950", {}});
     CHECK(unknown.outcome == Lookup::Outcome::unknown_problem);
     CHECK(unknown.detail == "linear k=64 n=48: no row in the shape table");
-    CHECK(table.find("router", {{"n", std::int64_t{16}}, {"k", std::int64_t{64}}}, {"gfx950", {}}).outcome ==
-          Lookup::Outcome::unknown_problem);
+    CHECK(table.find("router", {{"n", std::int64_t{16}}, {"k", std::int64_t{64}}}, Target{"gfx950", {}})
+              .outcome == Lookup::Outcome::unknown_problem);
     // Equal names with other types, or fewer fields, are other problems.
-    CHECK(table.find("linear", {{"n", "16"}, {"k", std::int64_t{64}}}, {"gfx950", {}}).row == nullptr);
-    CHECK(table.find("linear", {{"n", std::int64_t{16}}}, {"gfx950", {}}).row == nullptr);
-    CHECK(Table().find("linear", {}, {"gfx950", {}}).outcome == Lookup::Outcome::unknown_problem);
+    CHECK(table.find("linear", {{"n", "16"}, {"k", std::int64_t{64}}}, Target{"gfx950", {}}).row == nullptr);
+    CHECK(table.find("linear", {{"n", std::int64_t{16}}}, Target{"gfx950", {}}).row == nullptr);
+    CHECK(Table().find("linear", {}, Target{"gfx950", {}}).outcome == Lookup::Outcome::unknown_problem);
 }
 
 TEST_CASE("TableMoreSpecificRowWins") {
@@ -63,6 +64,42 @@ TEST_CASE("TableMoreSpecificRowWins") {
     CHECK(find(table, 16, "gfx950:sramecc+:xnack-") == "both");
     CHECK(find(table, 16, "gfx950:sramecc+:xnack+") == "plus");
     CHECK(find(table, 16, "gfx942:xnack-") == "other");
+}
+
+TEST_CASE("TableRowForSoManyComputeUnitsServesThoseAndWinsThere") {
+    Row whole = row(16, "gfx950", "256 units");
+    whole.cu_num = 256;
+    Row part = row(16, "gfx950", "64 units");
+    part.cu_num = 64;
+    Row small_only = row(32, "gfx950", "64 units");
+    small_only.cu_num = 64;
+    const Table table = table_of(
+        {{row(16, "gfx950:xnack-", "pins more")}, {row(16, "gfx950", "any"), whole, part, small_only}});
+    const auto asked = [&](std::int64_t n, std::optional<std::int64_t> cu_num) {
+        return table.find("linear", {{"n", n}, {"k", std::int64_t{64}}},
+                          {*parse_target("gfx950:sramecc+:xnack-"), cu_num});
+    };
+    CHECK(asked(16, 256).row->origin.file == "256 units");
+    CHECK(asked(16, 64).row->origin.file == "64 units");
+    CHECK(asked(16, 304).row->origin.file == "pins more");
+    CHECK(asked(16, {}).row->origin.file == "pins more");  // nobody says how many there are
+    CHECK(find(table, 16, "gfx950") == "any");
+    CHECK(asked(32, 64).row != nullptr);
+    const auto refused = asked(32, 256);
+    CHECK(refused.outcome == Lookup::Outcome::other_features);
+    CHECK(
+        refused.detail ==
+        "linear k=64 n=32: the device is gfx950:sramecc+:xnack- with 256 compute units, the shape table has "
+        "rows for gfx950 with 64 compute units only");
+    CHECK(asked(32, {}).row == nullptr);
+
+    const auto hidden = table.shadowed(*asked(16, 256).row, asked(16, 256).row->problem,
+                                       {*parse_target("gfx950:sramecc+:xnack-"), 256});
+    REQUIRE(hidden.size() == 2);
+    CHECK(hidden[0].row->origin.file == "pins more");
+    CHECK(hidden[0].why == Shadowed::Why::less_specific);
+    CHECK(hidden[1].row->origin.file == "any");
+    CHECK(table.named_problems().size() == 5);  // none replaces another
 }
 
 TEST_CASE("TableOfTwoEquallySpecificRowsTheFirstWins") {
@@ -138,7 +175,7 @@ TEST_CASE("TableRowsStayWhereTheyAreWhenItIsMoved") {
     Table first = table_of({{row(16, "gfx950", "a")}});
     const Row* before = first.rows().front();
     const Table second = std::move(first);
-    CHECK(second.find("linear", before->problem, {"gfx950", {}}).row == before);
+    CHECK(second.find("linear", before->problem, Target{"gfx950", {}}).row == before);
 }
 
 TEST_CASE("RowTheFirstBucketThatHoldsMServes") {

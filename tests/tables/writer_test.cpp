@@ -15,6 +15,7 @@ TEST_CASE("WriterWritesWhatTheLoaderReads") {
     first.provenance = {"derived", "why", R"({"kind":"derived","note":"why","more":[1,{"a":2}]})"};
     Row second = first;
     second.target = *parse_target("gfx950");
+    second.cu_num = 256;
 
     const auto loaded = load_one(to_table_text({first, second}));
     CHECK_MESSAGE(loaded.faults.empty(), to_error(loaded.faults).message);
@@ -27,7 +28,9 @@ TEST_CASE("WriterWritesWhatTheLoaderReads") {
     CHECK(rows[0]->buckets == first.buckets);
     CHECK(rows[0]->provenance.note == "why");
     CHECK(rows[0]->provenance.document == R"({"kind":"derived","more":[1,{"a":2}],"note":"why"})");
+    CHECK(rows[0]->cu_num == std::nullopt);
     CHECK(rows[1]->target == second.target);
+    CHECK(rows[1]->cu_num == 256);
     CHECK(load_one(to_table_text({})).faults.empty());
 }
 
@@ -36,6 +39,7 @@ TEST_CASE("WriterKeepsTheFormOfTheShippedTables") {
     row.operator_name = "linear";
     row.problem = {{"k", std::int64_t{128}}, {"n", std::int64_t{16}}};
     row.target = *parse_target("gfx950");
+    row.cu_num = 256;
     row.buckets = {{4, "linear/small_m", {{"tiles_n", 1}, {"waves", 1}}}, {8, "linear/small_m", {}}};
     row.provenance = {"untuned", "", R"({"kind":"untuned"})"};
     CHECK(to_table_text({row}) == R"({
@@ -45,6 +49,7 @@ TEST_CASE("WriterKeepsTheFormOfTheShippedTables") {
       "operator": "linear",
       "problem": {"k": 128, "n": 16},
       "target": "gfx950",
+      "cu_num": 256,
       "buckets": [
         {"max_m": 4, "template": "linear/small_m", "constants": {"tiles_n": 1, "waves": 1}},
         {"max_m": 8, "template": "linear/small_m", "constants": {}}

@@ -17,12 +17,17 @@ struct ExplainOptions {
     std::vector<std::string> words;
     std::string m;
     std::string target;
+    std::string cu_num;
 };
 
 Json describe(const tables::Row& row) {
-    return {{"origin", row.origin.text()}, {"file", row.origin.file},
-            {"line", row.origin.line},     {"layer", tables::to_text(row.layer)},
-            {"target", row.target.text()}, {"provenance", Json::parse(row.provenance.document)}};
+    Json object = {{"origin", row.origin.text()}, {"file", row.origin.file},
+                   {"line", row.origin.line},     {"layer", tables::to_text(row.layer)},
+                   {"target", row.target.text()}, {"provenance", Json::parse(row.provenance.document)}};
+    if (row.cu_num) {
+        object["cu_num"] = *row.cu_num;
+    }
+    return object;
 }
 
 Json describe(const tables::Budget& budget) {
@@ -46,7 +51,7 @@ void print_budget(const tables::Budget& budget) {
 }
 
 std::string row_text(const tables::Row& row) {
-    return fmt::format("{} ({}), for {}", row.origin.text(), tables::to_text(row.layer), row.target.text());
+    return fmt::format("{} ({}), for {}", row.origin.text(), tables::to_text(row.layer), row.device_text());
 }
 
 void print_launch(const operators::Pipeline& pipeline, std::int64_t m) {
@@ -213,6 +218,10 @@ ExitCode explain(const ExplainOptions& options, const CommonOptions& common) {
     if (!m) {
         return report(m.error(), common);
     }
+    const auto cu_num = parse_cu_num(options.cu_num);
+    if (!cu_num) {
+        return report(cu_num.error(), common);
+    }
     service::Overrides overrides;
     if (!options.target.empty()) {
         overrides.target = options.target;
@@ -222,7 +231,8 @@ ExitCode explain(const ExplainOptions& options, const CommonOptions& common) {
         return report(opened.error(), common);
     }
     auto& service = **opened;
-    const auto explanation = service.explain(*words->op, *problem, *m, service.settings().target);
+    const tables::DeviceTraits device(service.settings().target, *cu_num);
+    const auto explanation = service.explain(*words->op, *problem, *m, device);
     if (explanation.refusal && explanation.refusal->decline == 0) {
         return report(explanation.refusal->error, common);
     }
@@ -230,12 +240,15 @@ ExitCode explain(const ExplainOptions& options, const CommonOptions& common) {
         Json document = {{"operator", words->op->name()},
                          {"problem", to_json(*problem)},
                          {"m", *m},
-                         {"target", service.settings().target.text()}};
+                         {"target", device.target.text()}};
+        if (device.cu_num) {
+            document["cu_num"] = *device.cu_num;
+        }
         document.update(describe(explanation, *m));
         print_json(document);
     } else {
         print("problem    {} {}, M = {}, on {}\n", words->op->name(),
-              operators::format_problem(*words->op, *problem), *m, service.settings().target.text());
+              operators::format_problem(*words->op, *problem), *m, device.text());
         print_explanation(explanation, *m);
     }
     return ExitCode::ok;
@@ -250,6 +263,7 @@ void add_explain(CLI::App& app, Invocation& invocation) {
     command->add_option("problem", options->words, "OPERATOR key=value...")->required();
     command->add_option("--m", options->m, "tokens in the call, from 1 (0 launches nothing)")->required();
     command->add_option("--target", options->target, "gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
+    command->add_option("--cu-num", options->cu_num, kCuNumHelp);
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return explain(*options, invocation.common); };
     });

@@ -22,6 +22,7 @@ struct ShowOptions {
     std::string m;
     std::string target;
     std::string stage;
+    std::string cu_num;
     bool source = false, isa = false, key = false, meta = false;
 };
 
@@ -96,7 +97,11 @@ operators::Answer<std::vector<Exhibit>> build_exhibits(service::Service& service
     if (!problem) {
         return operators::failed(problem.error());
     }
-    const auto row = service.select(*words->op, *problem, service.settings().target);
+    const auto cu_num = parse_cu_num(options.cu_num);
+    if (!cu_num) {
+        return operators::failed(cu_num.error());
+    }
+    const auto row = service.select(*words->op, *problem, {service.settings().target, *cu_num});
     if (!row) {
         return tl::unexpected(row.error());
     }
@@ -304,6 +309,7 @@ void add_show(CLI::App& app, Invocation& invocation) {
     command->add_option("--target", options->target, "gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
     command->add_option("--stage", options->stage,
                         "of a bucket that runs several templates, this one alone: moe_sort/general, say");
+    command->add_option("--cu-num", options->cu_num, kCuNumHelp);
     auto* parts = command->add_option_group("part");
     parts->add_flag("--source", options->source,
                     "the template, what it includes, and the generated constants.h");

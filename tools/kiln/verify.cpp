@@ -342,12 +342,13 @@ ExitCode verify(const VerifyOptions& options, Invocation& invocation) {
             return report(set.error(), common);
         }
     }
-    const auto filters = make_filters(*words, options.target.empty() ? info.target : options.target);
+    const auto filters =
+        make_filters(*words, options.target.empty() ? info.target : options.target, info.num_compute_units);
     if (!filters) {
         return report(filters.error(), common);
     }
     const auto device_target = tables::parse_target(info.target);
-    if (device_target && !tables::serves(*filters->front().target, *device_target)) {
+    if (device_target && !tables::serves(filters->front().target->target, *device_target)) {
         return report(Error{ErrorCode::bad_input, Stage::configure,
                             fmt::format("--target {}: expected one that device {} serves, which is {}",
                                         options.target, trials->ordinal, info.target)},

@@ -19,6 +19,7 @@ namespace {
 struct WarmOptions {
     std::vector<std::string> words;
     std::string target;
+    std::string cu_num;
     std::string jobs;
     bool dry_run = false;
     bool check = false;
@@ -233,6 +234,10 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     if (!jobs) {
         return report(jobs.error(), common);
     }
+    const auto cu_num = parse_cu_num(options.cu_num);
+    if (!cu_num) {
+        return report(cu_num.error(), common);
+    }
     auto overrides = overrides_for(*words);
     overrides.workers = *jobs;
     auto opened = open_service(common, overrides);
@@ -241,7 +246,12 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     }
     auto& service = **opened;
     const auto target = asked_target(options, service.settings());
-    const auto filters = make_filters(*words, target);
+    if (cu_num->has_value() && target.empty()) {
+        return report(Error{ErrorCode::bad_input, Stage::configure,
+                            "--cu-num: expected --target (or KILN_TARGET) beside it, found none"},
+                      common);
+    }
+    const auto filters = make_filters(*words, target, *cu_num);
     if (!filters) {
         return report(filters.error(), common);
     }
@@ -269,6 +279,7 @@ void add_warm(CLI::App& app, Invocation& invocation) {
                         "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
     command->add_option("--target", options->target,
                         "only rows that serve this target: gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
+    command->add_option("--cu-num", options->cu_num, kCuNumHelp);
     command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
     command->add_flag("--dry-run", options->dry_run, "compile nothing, list what would be compiled");
     command->add_flag("--check", options->check,
@@ -279,7 +290,8 @@ void add_warm(CLI::App& app, Invocation& invocation) {
         "without\n"
         "one, entries of any.\n"
         "What KILN_DISABLE switches off is left out; where it leaves nothing, --check ends with 1.\n"
-        "Without --target, rows for processors that nothing here compiles for are left out too.\n"
+        "Without --target, rows for processors that nothing here compiles for are left out too; rows with "
+        "cu_num are taken.\n"
         "Interrupted (Ctrl-C), it keeps what is compiled and says what it did; a second time ends it at "
         "once.\n"
         "Exit codes: 0 all is in the cache; 1 a compile failed, or --check found something missing;\n"

@@ -78,14 +78,23 @@ service::Overrides overrides_for(const Words& words) {
     return overrides;
 }
 
-Result<std::vector<service::WarmFilter>> make_filters(const Words& words, const std::string& target) {
+Result<std::optional<std::int64_t>> parse_cu_num(const std::string& text) {
+    if (text.empty()) {
+        return std::optional<std::int64_t>();
+    }
+    auto number = parse_number("--cu-num", text, 1);
+    return number ? Result<std::optional<std::int64_t>>(*number) : fail(number);
+}
+
+Result<std::vector<service::WarmFilter>> make_filters(const Words& words, const std::string& target,
+                                                      std::optional<std::int64_t> cu_num) {
     service::WarmFilter base;
     if (!target.empty()) {
         auto parsed = tables::parse_asked_target(target);
         if (!parsed) {
             return bad_words(fmt::format("--target: {}", parsed.error().message));
         }
-        base.target = std::move(*parsed);
+        base.target = tables::DeviceTraits(std::move(*parsed), cu_num);
     }
     if (words.problems.empty()) {
         return std::vector{base};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,10 @@ struct Words {
 [[nodiscard]] service::Overrides overrides_for(const Words& words);
 
 // Filters that together select what the words name; one that selects everything where they name no problem. A
-// malformed field is bad_input.
+// malformed field is bad_input. Without a target they select rows of every target, with and without cu_num.
 [[nodiscard]] Result<std::vector<service::WarmFilter>> make_filters(const Words& words,
-                                                                    const std::string& target);
+                                                                    const std::string& target,
+                                                                    std::optional<std::int64_t> cu_num = {});
 
 // What was asked for, for a message that says it was not found.
 [[nodiscard]] std::string to_text(const std::vector<std::string>& words, const std::string& target);
@@ -49,6 +51,10 @@ struct Words {
 // parser takes.
 [[nodiscard]] Result<std::int64_t> parse_number(std::string_view option, std::string_view text,
                                                 std::int64_t least);
+// What --cu-num says: compute units of a device that is not there; nothing where the option was left out.
+[[nodiscard]] Result<std::optional<std::int64_t>> parse_cu_num(const std::string& text);
+inline constexpr const char* kCuNumHelp =
+    "compute units of the device to choose for; rows with cu_num serve none when left out";
 // "1,8,16-32": such numbers and ranges of them, ascending, each once. Empty text gives none; more than 4096
 // in one range are bad_input.
 [[nodiscard]] Result<std::vector<std::int64_t>> parse_numbers(std::string_view option, std::string_view text,

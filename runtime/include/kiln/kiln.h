@@ -103,9 +103,10 @@ typedef enum kiln_stage {
 /* Every reason to decline. The values never change; new ones are added at the end of their group. */
 typedef enum kiln_decline {
     /* Decided when a problem is asked for (supports, prepare). */
-    KILN_DECLINE_SHAPE = 1,          /* no row of the shape tables has these dimensions */
-    KILN_DECLINE_PROCESSOR = 2,      /* rows have these dimensions, none for the processor of this device */
-    KILN_DECLINE_TARGET_FEATURE = 3, /* rows for this processor pin a feature that the device has otherwise */
+    KILN_DECLINE_SHAPE = 1,     /* no row of the shape tables has these dimensions */
+    KILN_DECLINE_PROCESSOR = 2, /* rows have these dimensions, none for the processor of this device */
+    KILN_DECLINE_TARGET_FEATURE =
+        3, /* rows for this processor pin features or compute units the device has not */
     KILN_DECLINE_SWITCHED_OFF = 4, /* KILN_DISABLE or the configuration takes this operator or template out */
     KILN_DECLINE_DISABLED = 5,     /* a build, a load or a launch of it failed earlier */
     KILN_DECLINE_COMPILER = 6,     /* the compiler at hand can not build for the target (HIP before 7.2) */
