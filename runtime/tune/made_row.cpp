@@ -45,6 +45,9 @@ tables::Row made_row(const TunedProblem& tuned, const Conditions& conditions,
     row.operator_name = tuned.op->name();
     row.problem = operators::essential(*tuned.op, tuned.problem);
     row.target = tuned.target;
+    if (tuned.before != nullptr) {
+        row.cu_num = tuned.before->cu_num;
+    }
     row.buckets = std::move(buckets);
     row.provenance.kind = conditions.kind;
     row.provenance.note = note_of(tuned, conditions);

@@ -11,7 +11,7 @@ namespace kiln::tune {
 // Its provenance: {"kind", "note", "device", "driver", "compiler", "date", "tuned": [{"m", "us", "stays",
 // "runner_up":
 // {"us", "max_m", "template", "constants"}}...], "before": the provenance of the row that it takes the place
-// of}. A budget is only where the row before has one.
+// of}. A budget, and a number of compute units, is only where the row before has one.
 [[nodiscard]] tables::Row made_row(const TunedProblem& tuned, const Conditions& conditions,
                                    std::vector<tables::Bucket> buckets);
 

@@ -132,7 +132,7 @@ Result<Work> Tuning::plan(const TuneSubject& subject) {
     work.tuned.op = subject.op;
     work.tuned.problem = subject.problem;
     work.tuned.target = {device->processor, {}};
-    if (auto row = service_.select(*subject.op, subject.problem, *device)) {
+    if (auto row = service_.select(*subject.op, subject.problem, {*device, info_.num_compute_units})) {
         work.tuned.before = *row;
         work.tuned.target = (*row)->target;
     } else if (row.error().decline != KILN_DECLINE_SHAPE && row.error().decline != KILN_DECLINE_PROCESSOR) {

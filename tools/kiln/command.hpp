@@ -45,6 +45,8 @@ void add_warm(CLI::App& app, Invocation& invocation);
 void add_verify(CLI::App& app, Invocation& invocation);
 void add_check_table(CLI::App& app, Invocation& invocation);
 void add_suggest(CLI::App& app, Invocation& invocation);
+void add_import_csv(CLI::App& app, Invocation& invocation);
+void add_export_csv(CLI::App& app, Invocation& invocation);
 void add_explain(CLI::App& app, Invocation& invocation);
 void add_show(CLI::App& app, Invocation& invocation);
 void add_tune(CLI::App& app, Invocation& invocation);

@@ -103,6 +103,8 @@ int main(int argc, char** argv) {
     kiln::cli::add_explain(app, invocation);
     kiln::cli::add_check_table(app, invocation);
     kiln::cli::add_suggest(app, invocation);
+    kiln::cli::add_import_csv(app, invocation);
+    kiln::cli::add_export_csv(app, invocation);
     kiln::cli::add_show(app, invocation);
     kiln::cli::add_tune(app, invocation);
     kiln::cli::add_ls(app, invocation);

@@ -1,19 +1,12 @@
 // kiln suggest: a table with a row for a problem that no table has.
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
-#include <system_error>
-
 #include <fmt/format.h>
 
-#include "base/file.hpp"
 #include "runtime/operators/demands.hpp"
 #include "runtime/service/suggestion.hpp"
 #include "runtime/tables/writer.hpp"
 #include "tools/kiln/command.hpp"
+#include "tools/kiln/new_file.hpp"
 #include "tools/kiln/output.hpp"
 #include "tools/kiln/words.hpp"
 
@@ -26,34 +19,6 @@ struct SuggestOptions {
     std::string out;
     bool again = false;
 };
-
-// Never writes over what is there. Makes the folders that it needs: those of a user's tables are seldom
-// there.
-Result<void> write_new_file(const std::string& path, std::string_view text) {
-    if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
-        std::error_code error;
-        if (std::filesystem::create_directories(folder, error); error) {
-            return fail(ErrorCode::io, Stage::table,
-                        system_message("create", folder.string(), error.value()));
-        }
-    }
-    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file.valid()) {
-        return errno == EEXIST ? fail(ErrorCode::bad_input, Stage::table,
-                                      fmt::format("--out {}: expected no file of that name, found one", path))
-                               : fail(ErrorCode::io, Stage::table, system_message("create", path, errno));
-    }
-    while (!text.empty()) {
-        const auto written = ::write(file.get(), text.data(), text.size());
-        if (written < 0 && errno != EINTR) {
-            const int error = errno;
-            ::unlink(path.c_str());
-            return fail(ErrorCode::io, Stage::table, system_message("write", path, error));
-        }
-        text.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
-    }
-    return {};
-}
 
 ExitCode say_served(const tables::Row& row, const std::string& label, const SuggestOptions& options,
                     const CommonOptions& common) {

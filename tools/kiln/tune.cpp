@@ -147,7 +147,7 @@ Result<OutFile> read_out(const std::string& path, const service::Service& servic
     return OutFile{std::move(*text), std::move(*table)};
 }
 
-// Puts the rows into the table, each in place of one for the same problem and target. A row that gives way to
+// Puts the rows into the table, each in place of one for the same problem and device. A row that gives way to
 // one there is noted as kept.
 Result<std::string> put_rows(OutFile out, tune::TuneResult& result) {
     std::vector<const tables::Row*> there = out.table.table.rows();
@@ -159,7 +159,8 @@ Result<std::string> put_rows(OutFile out, tune::TuneResult& result) {
         std::optional<std::size_t> index;
         for (std::size_t i = 0; i < there.size(); ++i) {
             if (!there[i]->is_general() && there[i]->operator_name == tuned.op->name() &&
-                there[i]->problem == tuned.problem && there[i]->target == tuned.target) {
+                there[i]->problem == tuned.problem && there[i]->target == tuned.row->target &&
+                there[i]->cu_num == tuned.row->cu_num) {
                 index = i;
                 tuned.kept_because = tune::gives_way_to(result.conditions, *there[i]);
             }

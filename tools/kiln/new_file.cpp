@@ -1,0 +1,42 @@
+#include "tools/kiln/new_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+
+namespace kiln::cli {
+
+Result<void> write_new_file(const std::string& path, std::string_view text) {
+    if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
+        std::error_code error;
+        if (std::filesystem::create_directories(folder, error); error) {
+            return fail(ErrorCode::io, Stage::table,
+                        system_message("create", folder.string(), error.value()));
+        }
+    }
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file.valid()) {
+        return errno == EEXIST ? fail(ErrorCode::bad_input, Stage::table,
+                                      fmt::format("--out {}: expected no file of that name, found one", path))
+                               : fail(ErrorCode::io, Stage::table, system_message("create", path, errno));
+    }
+    while (!text.empty()) {
+        const auto written = ::write(file.get(), text.data(), text.size());
+        if (written < 0 && errno != EINTR) {
+            const int error = errno;
+            ::unlink(path.c_str());
+            return fail(ErrorCode::io, Stage::table, system_message("write", path, error));
+        }
+        text.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+    }
+    return {};
+}
+
+}  // namespace kiln::cli
