@@ -136,7 +136,7 @@ inline void pack_mxmoe(const FusedMoeProblem& problem, const MxmoeBucket& bucket
                   sorted_weights,
                   ints(at.sorted_expert_ids),
                   ints(at.num_valid),
-                  args.out,  // what is added to must be zero before
+                  bucket.sum == MxmoeSum::atomic ? args.out : nullptr,  // to be zeroed
                   nullptr,
                   nullptr,
                   zeroed + MxmoeWorkspace::kSortCounter,

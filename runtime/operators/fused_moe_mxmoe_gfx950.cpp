@@ -47,10 +47,11 @@ void check_constants(const Bucket& bucket, Demands& require) {
     require(g2 >= 0 && g2 <= 2, "/constants/g2", "0, 1 or 2", g2);
 }
 
-// The specialisation that moe_sort itself would have for as many tokens.
+// The specialisation that moe_sort itself would have for as many tokens. The result must be zero where
+// products are added to it; else all of it is written.
 PipelineStage sort_stage(const FusedMoeProblem& problem, const Bucket& bucket) {
-    const MoeSortProblem sort{problem.experts, problem.slots, constant(bucket, "block_m"), problem.hidden,
-                              false};
+    const MoeSortProblem sort{problem.experts, problem.slots, constant(bucket, "block_m"),
+                              resolved(bucket).sum == MxmoeSum::atomic ? problem.hidden : 0, false};
     const std::vector<Bucket> all = derive_moe_sort_gfx950(sort);
     Bucket chosen =
         *std::ranges::find_if(all, [&](const Bucket& candidate) { return candidate.max_m >= bucket.max_m; });
@@ -101,8 +102,9 @@ std::vector<tables::RowFault> Mxmoe::check(const Problem& problem, const Bucket&
     if (!has_mxmoe_dimensions(sizes)) {
         return {
             {"/template",
-             fmt::format("weights=mxfp4, hidden and intermediate multiples of {}, their product at most {}",
-                         kTileColumns, kMostOfExpert),
+             fmt::format("weights=mxfp4, hidden and intermediate multiples of {}, hidden at most {}, their "
+                         "product at most {}",
+                         kTileColumns, kMoeSortMostHidden, kMostOfExpert),
              fmt::format("weights={} hidden={} intermediate={}", sizes.fp8 ? "fp8" : "mxfp4", sizes.hidden,
                          sizes.intermediate)}};
     }
@@ -174,7 +176,7 @@ std::vector<PipelineStage> Mxmoe::stages(const Problem& problem, const Bucket& b
 
 bool has_mxmoe_dimensions(const FusedMoeProblem& problem) {
     return !problem.fp8 && problem.hidden % kTileColumns == 0 && problem.intermediate % kTileColumns == 0 &&
-           problem.hidden <= kMostOfExpert / problem.intermediate;
+           problem.hidden <= kMoeSortMostHidden && problem.hidden <= kMostOfExpert / problem.intermediate;
 }
 
 const Template& fused_moe_mxmoe_gfx950() {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -37,7 +36,7 @@ class MxmoeStage : public KernelTemplate {
     }
     std::vector<KernelLaunch> kernels(const Problem& problem, const Bucket& bucket) const final {
         return {{kernel_name(problem, bucket),
-                 {{1, 1, 1}, {kernels::kThreads, 1, 1}, 0},
+                 {{1, 1, 1}, {threads(bucket), 1, 1}, 0},
                  grid(dimensions(problem))}};
     }
     std::vector<std::pair<std::string, std::int64_t>> constants(const Problem& problem,
@@ -63,7 +62,11 @@ class MxmoeStage : public KernelTemplate {
     [[nodiscard]] virtual std::span<const ConstantName> names() const { return {}; }
     [[nodiscard]] virtual NamedConstants of_problem(const FusedMoeProblem& problem) const = 0;
     [[nodiscard]] virtual GridRule grid(const FusedMoeProblem& problem) const = 0;
+    [[nodiscard]] virtual std::uint32_t threads(const Bucket& /*bucket*/) const { return kernels::kThreads; }
 
+    [[nodiscard]] static std::uint32_t threads_of_tile(const Bucket& bucket) {
+        return kernels::tile_threads(static_cast<std::uint32_t>(constant(bucket, "block_m")));
+    }
     // A work-group for so many elements of tokens of H.
     [[nodiscard]] static GridRule by_pieces(const FusedMoeProblem& problem) {
         constexpr std::int64_t kUnit = kernels::kTileColumns;
@@ -126,6 +129,7 @@ class G1 final : public MxmoeStage {
     GridRule grid(const FusedMoeProblem& problem) const override {
         return by_tiles(problem, problem.intermediate / kIntermediateColumns);
     }
+    std::uint32_t threads(const Bucket& bucket) const override { return threads_of_tile(bucket); }
 };
 
 class G2 final : public MxmoeStage {
@@ -149,6 +153,7 @@ class G2 final : public MxmoeStage {
     GridRule grid(const FusedMoeProblem& problem) const override {
         return by_tiles(problem, problem.hidden / kernels::kTileColumns);
     }
+    std::uint32_t threads(const Bucket& bucket) const override { return threads_of_tile(bucket); }
 };
 
 class Combine final : public MxmoeStage {
@@ -169,10 +174,8 @@ class Combine final : public MxmoeStage {
 }  // namespace
 
 std::int64_t fused_moe_mxmoe_lds(const Bucket& bucket) {
-    const std::int64_t block_m = constant(bucket, "block_m");
-    const std::int64_t g1 = 256 * block_m + 2048;
-    const std::int64_t g2 = 520 * block_m + (constant(bucket, "g2") == 2 ? 16 : 0);
-    return std::max(g1, g2);
+    // The second product's; the first's, 256 a row and at most 4096 more, are fewer.
+    return 520 * constant(bucket, "block_m") + (constant(bucket, "g2") == 2 ? 16 : 0);
 }
 
 const KernelTemplate& mxmoe_quantise_gfx950() {

@@ -56,11 +56,17 @@ std::vector<Bucket> derive_fused_moe_mxmoe_gfx950(const Problem& problem, std::i
             runs.push_back({m, std::string(source.id()), std::move(chosen)});
         }
     }
-    for (Bucket& bucket : runs) {
-        bucket.budget = {waves_per_simd(bucket), fused_moe_mxmoe_lds(bucket)};
+    std::vector<Bucket> buckets;
+    for (Bucket& run : runs) {
+        run.budget = {waves_per_simd(run), fused_moe_mxmoe_lds(run)};
+        buckets.push_back(run);
+        if (!source.is_deterministic(problem, run)) {
+            run.constants.insert_or_assign("g2", static_cast<std::int64_t>(MxmoeSum::combined));
+            buckets.push_back(std::move(run));
+        }
     }
-    std::erase_if(runs, [&](const Bucket& bucket) { return !source.check(problem, bucket).empty(); });
-    return runs;
+    std::erase_if(buckets, [&](const Bucket& bucket) { return !source.check(problem, bucket).empty(); });
+    return buckets;
 }
 
 }  // namespace kiln::operators

@@ -11,10 +11,11 @@
 //     beyond               128                       a quantised copy
 //
 // Up to 48, atomics add up a token's slots; beyond, a kernel combines them in order. A bucket ends at a power
-// of two; neighbours with the same constants are one.
+// of two; neighbours with the same constants are one. Behind each that adds by atomics stands its like that
+// combines, with the same end: for problems that demand the same bits.
 //
-// Each bucket's budget: three waves a SIMD with block_m 16 and 32, two with 128; and the LDS that the template
-// counts.
+// Each bucket's budget: three waves a SIMD with block_m 16 and 32, two with 128; and the LDS that the
+// template counts.
 #pragma once
 
 #include <cstdint>

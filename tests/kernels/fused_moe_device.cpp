@@ -84,7 +84,9 @@ std::vector<operators::Specialisation> derived_fused_moe(const operators::FusedM
     std::vector<operators::Specialisation> all;
     for (const operators::Bucket& bucket :
          value_of(op().derive(asked, value_of(tables::parse_target("gfx950"))))) {
-        all.push_back(specialise_shape(op(), asked, bucket));
+        if (bucket.template_id == "fused_moe/small_m") {
+            all.push_back(specialise_shape(op(), asked, bucket));
+        }
     }
     return all;
 }

@@ -22,7 +22,7 @@ inline constexpr double kMoeTokenBound = 2e-3;
 // A bucket of fused_moe as if a row had asked for it.
 operators::Specialisation specialise_fused_moe(const operators::FusedMoeProblem& problem, std::int64_t max_m,
                                                const tables::Constants& constants);
-// The buckets that the operator's rule makes for a problem.
+// The buckets of fused_moe/small_m that the operator's rule makes for a problem.
 std::vector<operators::Specialisation> derived_fused_moe(const operators::FusedMoeProblem& problem);
 
 // A bucket of fused_moe/mxmoe as if a row had asked for it.

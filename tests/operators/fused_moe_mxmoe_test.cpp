@@ -78,6 +78,10 @@ TEST_CASE("fused_moe/mxmoe: what constants must satisfy") {
                    served) == "/template");
     CHECK(fault_at(problem({"hidden=65536", "intermediate=32768", "experts=8", "slots=2"}), served) ==
           "/template");
+    // As wide as the sort zeroes rows.
+    CHECK(fault_at(problem({"hidden=262144", "intermediate=256", "experts=8", "slots=2"}), served).empty());
+    CHECK(fault_at(problem({"hidden=262400", "intermediate=256", "experts=8", "slots=2"}), served) ==
+          "/template");
 }
 
 TEST_CASE("fused_moe/mxmoe: the stages of each kind of bucket, and who they are shared with") {
@@ -104,11 +108,28 @@ TEST_CASE("fused_moe/mxmoe: the stages of each kind of bucket, and who they are 
     CHECK(tp2[2] != tp4[2]);
     CHECK(tp2[4] == tp4[4]);
     CHECK(tp2 == names(qwen(512, 10, 512), bucket(1024, 32, 0, 1)));
+    // The sort zeroes what is added to, and nothing else.
+    CHECK(names(qwen(), bucket(128, 32, 0, 0))[0] == "kiln_moe_sort_general_e512_s10_b32_h4096");
+    CHECK(names(qwen(), bucket(128, 32, 0, 1))[0] == "kiln_moe_sort_general_e512_s10_b32");
+    CHECK(names(qwen(), bucket(128, 32, 0, 2))[0] == "kiln_moe_sort_general_e512_s10_b32");
     CHECK_FALSE(mxmoe_g1_gfx950().serves_rows());
     // Deterministic unless atomics add up.
     CHECK_FALSE(fused_moe_mxmoe_gfx950().is_deterministic(qwen(), bucket(128, 16, 1, 0)));
     CHECK(fused_moe_mxmoe_gfx950().is_deterministic(qwen(), bucket(128, 16, 1, 1)));
     CHECK(fused_moe_mxmoe_gfx950().is_deterministic(qwen(), bucket(128, 128, 0, 2)));
+}
+
+TEST_CASE("fused_moe/mxmoe: work-groups of both products are twice as large in blocks of 128 rows") {
+    for (const std::int64_t block_m : {16, 32, 64, 128}) {
+        for (const PipelineStage& stage :
+             fused_moe_mxmoe_gfx950().stages(qwen(), bucket(1024, block_m, 0, 1))) {
+            CAPTURE(stage.source->id());
+            const bool multiplies = stage.source == &mxmoe_g1_gfx950() || stage.source == &mxmoe_g2_gfx950();
+            for (const KernelLaunch& kernel : stage.source->kernels(stage.problem, stage.bucket)) {
+                CHECK((kernel.shape.block.x == 512) == (multiplies && block_m == 128));
+            }
+        }
+    }
 }
 
 TEST_CASE("fused_moe/mxmoe: the tuner's space is the fourteen couples, all of them legal") {
@@ -169,7 +190,7 @@ TEST_CASE("fused_moe/mxmoe: what a launch packs") {
     args.ids = reinterpret_cast<const std::int32_t*>(zeroed + 48);
     const FusedMoeBlock block =
         pack(typed, 5, args, {zeroed, scratch}, MxmoeBucket{32, false, MxmoeSum::fused});
-    CHECK(block.sort.moe_buf == args.out);
+    CHECK(block.sort.moe_buf == nullptr);
     CHECK(block.sort.zeroed == zeroed);
     CHECK(block.sort.m == 5);
     CHECK(block.mxmoe.sorted_ids == block.sort.sorted_ids);
@@ -185,6 +206,7 @@ TEST_CASE("fused_moe/mxmoe: what a launch packs") {
     args.invalid_id = &flag;
     const FusedMoeBlock lean =
         pack(typed, 5, args, {zeroed, scratch}, MxmoeBucket{16, true, MxmoeSum::atomic});
+    CHECK(lean.sort.moe_buf == args.out);
     CHECK(lean.mxmoe.flag == &flag);
     CHECK(lean.mxmoe.x_q == nullptr);
     CHECK(lean.mxmoe.v == nullptr);
@@ -212,6 +234,16 @@ TEST_CASE("fused_moe/mxmoe derivation: agrees with what is published where that 
     const std::vector<Bucket> after = derive_fused_moe_mxmoe_gfx950(qwen(), 20);
     CHECK(after.front().max_m > 20);
     CHECK(after.back().max_m == kMxmoeDerivedEnd);
+    // Each that adds by atomics has its like behind it that does not, and every M is served either way.
+    for (std::size_t i = 0; i < after.size(); ++i) {
+        if (after[i].constants.find("g2")->second == 0) {
+            REQUIRE(i + 1 < after.size());
+            kiln::tables::Constants like = after[i].constants;
+            like.insert_or_assign("g2", 1);
+            CHECK(after[i + 1].constants == like);
+            CHECK(after[i + 1].max_m == after[i].max_m);
+        }
+    }
     CHECK(derive_fused_moe_mxmoe_gfx950(qwen(512, 10, 128), 64).empty());
     const auto all = fused_moe().derive(qwen(), *kiln::tables::parse_target("gfx950"));
     REQUIRE(all);
