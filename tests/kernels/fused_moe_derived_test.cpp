@@ -1,9 +1,10 @@
-// What the rule of fused_moe/small_m derives, through the real compiler: whatever constants it chooses, what
-// it says of registers and LDS holds.
+// What the rules of fused_moe derive, through the real compiler: whatever constants they choose, what they
+// say of registers and LDS holds.
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "budget_check.hpp"
@@ -20,6 +21,7 @@ TEST_CASE("derived: every bucket of fused_moe of any size compiles within its bu
                                                                {128, 128, 1024, 16},
                                                                {384, 192, 65, 3},
                                                                {640, 1920, 64, 5},
+                                                               {256, 256, 16, 4},
                                                                {7168, 3072, 385, 7}}) {
         for (const char* weights : {"mxfp4", "fp8"}) {
             const auto problem =
@@ -35,7 +37,9 @@ TEST_CASE("derived: every bucket of fused_moe of any size compiles within its bu
             const auto buckets = operators::fused_moe().derive(*problem, *tables::parse_target("gfx950"));
             REQUIRE(buckets);
             for (const operators::Bucket& bucket : *buckets) {
-                wanted.push_back(specialise_shape(operators::fused_moe(), *problem, bucket));
+                for (auto& stage : pipeline_for(operators::fused_moe(), *problem, bucket).stages) {
+                    wanted.push_back(std::move(stage.specialisation));
+                }
             }
         }
     }

@@ -97,37 +97,41 @@ struct Arrays {
 
 }  // namespace
 
-TEST_CASE("fused_moe: the problems of Qwen3.5-397B are within their bound, from one token to the cap") {
+TEST_CASE("fused_moe: the problems of Qwen3.5-397B are within their bound, up to and over the crossover") {
     struct Case {
         const char* weights;
-        std::int64_t intermediate, cap;
+        std::int64_t intermediate, max_m;
         std::vector<std::int64_t> tokens;
     };
-    for (const auto& [weights, intermediate, cap, tokens] :
-         {Case{"mxfp4", 256, 40, {1, 3, 16, 40}}, Case{"fp8", 256, 20, {1, 9}},
+    for (const auto& [weights, intermediate, max_m, tokens] :
+         {Case{"mxfp4", 256, 1024, {1, 3, 16, 40, 41}}, Case{"fp8", 256, 20, {1, 9}},
           Case{"fp8", 128, 48, {1, 4}}}) {
         CAPTURE(weights);
         INFO("seed ", kSeed);
         const auto plan = prepare(intermediate, weights);
-        CHECK(plan->max_m() == cap);
+        CHECK(plan->max_m() == max_m);
         const auto trial = well(Trial::create(plan, tokens.back(), kSeed));
         for (const std::int64_t m : tokens) {
             const TrialResult result = well(trial->run(m));
             CHECK_MESSAGE(result.passed,
                           "M = " << m << " (" << result.bucket->kernel_name << "): " << result.remark);
+            CHECK(result.bucket->kernel_name.starts_with("kiln_fused_moe_mxmoe") == (m > 40));
             CHECK(result.replayed);
         }
     }
 }
 
-TEST_CASE("fused_moe: a launch above the cap declines, and so does one without a workspace") {
+TEST_CASE("fused_moe: a launch above the last bucket declines, and so does one without a workspace") {
     const auto plan = prepare(256, "mxfp4");
     const FusedMoeArrays host =
         kiln::operators::make_fused_moe_case(std::get<FusedMoeProblem>(plan->typed()), 1, kSeed);
     const Arrays arrays = Arrays::make(*plan, host);
     kiln_fused_moe_args args = arrays.args(host.ldx);
     const auto run = [&](std::int64_t m) { return launch<FusedMoeProblem>(*plan, nullptr, m, args); };
-    CHECK(run(41) == KILN_DECLINE_M_TOO_LARGE);
+    CHECK(run(1025) == KILN_DECLINE_M_TOO_LARGE);
+    // Nothing sorts fp8 weights' tokens.
+    const auto fp8 = prepare(256, "fp8");
+    CHECK(launch<FusedMoeProblem>(*fp8, nullptr, 21, args) == KILN_DECLINE_M_TOO_LARGE);
     CHECK(run(0) == KILN_OK);
     CHECK(run(-1) == KILN_DECLINE_M_NEGATIVE);
     args.workspace = nullptr;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/operators/demands.hpp"
 #include "runtime/service/suggestion.hpp"
 #include "runtime/shipped/shipped.hpp"
 #include "tests/service/scratch.hpp"
@@ -277,6 +278,15 @@ TEST_CASE("tables: every model's experts that the layouts allow have a shipped r
                     CHECK(bucket.budget.waves_per_simd >= 2);
                     CHECK(bucket.budget.lds_bytes);
                 }
+                // Sorted tokens go on where the few end, whether or not the same bits are demanded.
+                const bool is_sorted = weights == std::string_view("mxfp4") && field("hidden") % 256 == 0 &&
+                                       field("inter") % 256 == 0;
+                CHECK((found.row->buckets.back().max_m >= 1024) == is_sorted);
+                auto same_bits = problem;
+                same_bits.insert_or_assign(std::string(kiln::operators::kDeterministic), std::int64_t{1});
+                const auto serving =
+                    kiln::operators::serving(kiln::operators::fused_moe(), *found.row, same_bits);
+                CHECK(serving.buckets.back().max_m == found.row->buckets.back().max_m);
             }
         }
     }

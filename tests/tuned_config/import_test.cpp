@@ -1,7 +1,10 @@
 #include "runtime/tuned_config/import.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
+#include "runtime/shipped/shipped.hpp"
 #include "runtime/tables/writer.hpp"
 #include "tests/tables/support.hpp"
 #include "tests/tuned_config/support.hpp"
@@ -182,4 +185,31 @@ TEST_CASE("ImportedPublicRowsAreASoundTable") {
         loader->load({kiln::tables::named({{"t.json", kiln::tables::to_table_text(made.rows)}})});
     CHECK_MESSAGE(loaded.faults.empty(), kiln::tables::to_error(loaded.faults).message);
     CHECK(loaded.table.rows().size() == 6);
+}
+
+TEST_CASE("TheShippedRowOfAPublishedProblemServesWhatWasPublished") {
+    const kiln::tables::Problem problem = {{"hidden", std::int64_t{4096}},
+                                           {"intermediate", std::int64_t{512}},
+                                           {"experts", std::int64_t{512}},
+                                           {"slots", std::int64_t{10}},
+                                           {"weights", std::string("mxfp4")}};
+    // A row that is checked has every other field too.
+    const auto of_problem = [&](const std::vector<Row>& rows) {
+        const auto found = std::ranges::find_if(
+            rows, [&](const Row& row) { return std::ranges::includes(row.problem, problem); });
+        REQUIRE(found != rows.end());
+        return *found;
+    };
+    const Row published = of_problem(import_csv("public.csv", public_rows(), accept).rows);
+    const Row shipped = of_problem(kiln::shipped::rows().rows);
+    CHECK(shipped.provenance.kind == "published");
+    CHECK(edges(published) == Edges{16, 32, 64, 128});
+    for (const auto& bucket : published.buckets) {
+        CAPTURE(bucket.max_m);
+        const auto serves = std::ranges::find_if(
+            shipped.buckets, [&](const auto& candidate) { return candidate.max_m >= bucket.max_m; });
+        REQUIRE(serves != shipped.buckets.end());
+        CHECK(serves->template_id == bucket.template_id);
+        CHECK(serves->constants == bucket.constants);
+    }
 }
