@@ -34,8 +34,7 @@ enum class GateUp : std::int32_t {
     interleaved = KILN_GATE_UP_INTERLEAVED,
 };
 
-// The experts of a mixture-of-experts layer for few tokens; the mathematics and the layouts stand in
-// fused_moe.h.
+// The experts of a mixture-of-experts layer; the mathematics and the layouts stand in fused_moe.h.
 struct FusedMoe {
     // The arrays of one launch.
     struct Args {
