@@ -1,9 +1,11 @@
 // One array in the memory of a device, freed with its owner.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
@@ -53,5 +55,11 @@ class DeviceArray {
     std::shared_ptr<device::Device> device_;
     void* pointer_;
 };
+
+[[nodiscard]] inline std::vector<void*> pointers_of(const std::vector<DeviceArray>& arrays) {
+    std::vector<void*> pointers(arrays.size());
+    std::ranges::transform(arrays, pointers.begin(), &DeviceArray::get);
+    return pointers;
+}
 
 }  // namespace kiln::service

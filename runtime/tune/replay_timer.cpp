@@ -39,12 +39,6 @@ class Owned {
     Result<void> (Device::*const destroy_)(Handle);
 };
 
-std::vector<void*> pointers_of(const std::vector<DeviceArray>& arrays) {
-    std::vector<void*> pointers(arrays.size());
-    std::ranges::transform(arrays, pointers.begin(), &DeviceArray::get);
-    return pointers;
-}
-
 // How many copies of the weights the last cache can not hold, as far as the memory takes them.
 std::size_t num_copies(const device::DeviceInfo& info, const std::vector<service::TrialInput>& weights) {
     std::size_t read = 0, taken = 0;
