@@ -1,14 +1,17 @@
-// Runs compiled buckets of fused_moe on the simulator, kernel by kernel.
+// Runs compiled buckets of fused_moe/small_m on the simulator, kernel by kernel; and what that has in common
+// with fused_moe/mxmoe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "device.hpp"
 #include "runtime/device/device.hpp"
 #include "runtime/operators/fused_moe_reference.hpp"
 #include "shipped.hpp"
+#include "value_of.hpp"
 
 namespace kiln::kernels_test {
 
@@ -22,22 +25,65 @@ inline constexpr double kMoeTokenBound = 2e-3;
 // A bucket of fused_moe as if a row had asked for it.
 operators::Specialisation specialise_fused_moe(const operators::FusedMoeProblem& problem, std::int64_t max_m,
                                                const tables::Constants& constants);
+// As the operator knows it, with all its fields.
+operators::Problem moe_problem(const operators::FusedMoeProblem& problem);
 // The buckets of fused_moe/small_m that the operator's rule makes for a problem.
 std::vector<operators::Specialisation> derived_fused_moe(const operators::FusedMoeProblem& problem);
 
-// A bucket of fused_moe/mxmoe as if a row had asked for it.
-operators::Pipeline mxmoe_pipeline(const operators::FusedMoeProblem& problem, std::int64_t max_m,
-                                   const tables::Constants& constants);
+// Device memory that goes with this.
+class DeviceMemory {
+  public:
+    DeviceMemory(device::Device& device, std::size_t bytes);
+    template <class T>
+    DeviceMemory(device::Device& device, std::span<const T> contents)
+        : DeviceMemory(device, contents.size_bytes()) {
+        check(device_.copy_to_device(pointer_, std::as_bytes(contents), nullptr));
+    }
+    ~DeviceMemory();
+    DeviceMemory(const DeviceMemory&) = delete;
+    DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-// A pipeline whose stages are compiled and loaded.
-struct LoadedPipeline {
-    operators::Pipeline pipeline;
-    std::vector<compile::CompileResult> results;           // by stage
-    std::vector<std::shared_ptr<device::Module>> modules;  // by stage
+    [[nodiscard]] void* get() const { return pointer_; }
+    template <class T>
+    [[nodiscard]] std::vector<T> read(std::size_t count) const {
+        std::vector<T> result(count);
+        check(device_.copy_to_host(std::as_writable_bytes(std::span(result)), pointer_, nullptr));
+        return result;
+    }
+
+  private:
+    device::Device& device_;
+    void* pointer_;
 };
-// Each stage once, however many pipelines come to it.
-std::vector<LoadedPipeline> load_pipelines(device::Device& device,
-                                           std::vector<operators::Pipeline> pipelines);
+
+// What launches of the first m tokens of `arrays` read and write besides the experts' weights and a
+// workspace. Arrays are exactly as long as m tokens need, so that the simulator sees who reads on.
+class MoeLaunchArrays {
+  public:
+    MoeLaunchArrays(device::Device& device, const operators::FusedMoeArrays& arrays, std::int64_t m);
+
+    struct Outputs {
+        std::vector<std::uint16_t> out;  // bf16 bits, [m, hidden]
+        bool margins_untouched = true;   // what lies before and behind `out`
+        bool flagged = false;
+    };
+    [[nodiscard]] Outputs read() const;
+
+    const DeviceMemory x, ids, weights;
+
+  private:
+    const std::size_t outputs_;
+    const DeviceMemory out_;  // between margins
+
+  public:
+    void* const out;
+    const DeviceMemory flag;
+};
+
+// Launches the kernels of a specialisation, one by one, and counts each.
+void launch_counted(device::Device& device, device::Module& module,
+                    const operators::Specialisation& specialisation, std::int64_t m, void* arguments,
+                    std::size_t bytes, std::vector<device::ExecutionCounts>& counts);
 
 // The weights of a case in device memory, for as long as this lives: of the experts that the case has. The
 // rest of the arrays is never written.
@@ -48,27 +94,18 @@ class LoadedMoe {
     LoadedMoe(const LoadedMoe&) = delete;
     LoadedMoe& operator=(const LoadedMoe&) = delete;
 
-    struct Run {
-        std::vector<std::uint16_t> out;  // bf16 bits, [m, hidden]
-        bool past_end_untouched = true;  // what lies behind the last row of `out`
-        bool flagged = false;
-        bool counters_zero = true;                    // what a launch must find so, and leave so
+    struct Run : MoeLaunchArrays::Outputs {
         std::vector<device::ExecutionCounts> counts;  // of each kernel
     };
-    // The first m tokens of `arrays`: the case's own, or one of the same experts. Arrays are exactly as long
-    // as m tokens need, so that the simulator sees who reads on. `scratch` is what each byte of h begins
-    // with.
+    // The first m tokens of `arrays`: the case's own, or one of the same experts. `scratch` is what each byte
+    // of h begins with.
     [[nodiscard]] Run run(const Built& built, const operators::FusedMoeArrays& arrays, std::int64_t m,
                           std::uint8_t scratch = 0xff) const;
-    // The same by a pipeline, with what the operator itself packs.
-    [[nodiscard]] Run run(const LoadedPipeline& loaded, const operators::FusedMoeArrays& arrays,
-                          std::int64_t m, std::uint8_t scratch = 0xff) const;
+
+    // The experts' weights, as a caller names them.
+    void put_into(kiln_fused_moe_args& args) const;
 
   private:
-    class Launch;
-    void launch(device::Module& module, const operators::Specialisation& wanted, std::int64_t m,
-                void* arguments, std::size_t bytes, Run& result) const;
-
     device::Device& device_;
     std::vector<void*> owned_;
     void* w13_;
