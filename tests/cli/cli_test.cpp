@@ -168,6 +168,68 @@ TEST_CASE("VerifySanitizedRunsUnderEveryOrderAndBothExtremesOfVisibility") {
     CHECK(plain["cases"][0]["counts"] == document["cases"][0]["counts"]);
 }
 
+TEST_CASE("VerifySanitizedHoldsWhereWorkGroupsWaitForEachOther") {
+    const TemporaryFolder folder;
+    const auto table = (folder.path() / "mine.json").string();
+    std::ofstream(table) << R"({"schema": 1, "rows": [
+{"operator": "router", "problem": {"hidden": 1024, "experts": 100, "top_k": 6}, "target": "gfx950",
+ "buckets": [{"max_m": 4, "template": "router/one_launch", "constants": {"rows": 2, "waves": 2}}],
+ "provenance": {"kind": "untuned"}},
+{"operator": "moe_sort", "problem": {"experts": 16, "slots": 4, "block_m": 16}, "target": "gfx950",
+ "buckets": [{"max_m": 4, "template": "moe_sort/distributed", "constants": {}}],
+ "provenance": {"kind": "untuned"}}]})";
+    const auto outcome = run_kiln({"verify", "--json", "--sanitize", "--m", "3", table}, warm_cache());
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    const auto document = outcome.json();
+    CHECK(document["summary"]["passed"] == 2);
+    CHECK(document["sanitize"].size() == 12);
+    REQUIRE(document["cases"].size() == 2);
+    CHECK(document["cases"][0]["operator"] == "router");
+    CHECK(document["cases"][1]["operator"] == "moe_sort");
+}
+
+TEST_CASE("VerifyCountsEachStageOfAPipeline") {
+    const TemporaryFolder folder;
+    const auto table = (folder.path() / "mine.json").string();
+    std::ofstream(table) << R"({"schema": 1, "rows": [
+{"operator": "fused_moe", "problem": {"hidden": 256, "intermediate": 256, "experts": 300, "slots": 2},
+ "target": "gfx950", "provenance": {"kind": "untuned"}, "buckets": [
+ {"max_m": 1, "template": "fused_moe/small_m",
+  "constants": {"columns": 16, "gate_up_waves": 2, "row_tiles": 1, "down_waves": 2}},
+ {"max_m": 64, "template": "fused_moe/mxmoe",
+  "constants": {"block_m": 16, "f16in": 1, "g1_nt": 0, "g2": 0, "g2_nt": 0}}]}]})";
+    const auto outcome = run_kiln({"verify", "--json", "--m", "1,40", table}, warm_cache());
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    const auto cases = outcome.json()["cases"];
+    REQUIRE(cases.size() == 2);
+    const std::vector<std::vector<std::string>> templates = {
+        {"fused_moe/small_m", "fused_moe/small_m"},
+        {"moe_sort/general", "moe_sort/general", "fused_moe/mxmoe_g1", "fused_moe/mxmoe_g2"}};
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        const auto& stages = cases[i]["stages"];
+        REQUIRE(stages.size() == templates[i].size());
+        for (std::size_t j = 0; j < stages.size(); ++j) {
+            CHECK(stages[j]["template"] == templates[i][j]);
+            CHECK(stages[j]["counts"]["instructions"] > 0);
+            CHECK((stages[j]["counts"]["mfma"] > 0) == (stages[j]["template"] != "moe_sort/general"));
+        }
+        for (const auto& [name, sum] : cases[i]["counts"].items()) {
+            CAPTURE(name);
+            std::uint64_t found = 0;
+            for (const auto& stage : stages) {
+                found += stage["counts"][name].get<std::uint64_t>();
+            }
+            CHECK(sum == found);
+        }
+    }
+    CHECK(contains(cases[0]["stages"][0]["kernel"], "_gate_up"));
+    CHECK(contains(cases[0]["stages"][1]["kernel"], "_down"));
+    CHECK(contains(cases[1]["stages"][0]["kernel"], "kiln_moe_sort_general"));
+    CHECK(contains(cases[1]["stages"][3]["kernel"], "kiln_fused_moe_mxmoe_g2"));
+}
+
 TEST_CASE("VerifyTakesRangesOfM") {
     const auto outcome = run_kiln(with({"verify", "--json", "--m", "8,1-2,2,31-33"}, kProblem), warm_cache());
     const auto document = outcome.json();

@@ -120,6 +120,48 @@ TEST_CASE_FIXTURE(Machine, "ExplainNamesTheFileThatWonAndWhatItHides") {
     CHECK(contains(spoken.out, "hides      " + user + ":2 (user), for gfx950, another row goes before it"));
 }
 
+TEST_CASE_FIXTURE(Machine, "ExplainNamesTheTemplateThatMChoosesAndTheRow") {
+    const auto mine = write("config/kiln/shapes/mine.json", R"({"schema": 1, "rows": [
+{"operator": "fused_moe", "problem": {"hidden": 4096, "intermediate": 512, "experts": 512, "slots": 10},
+ "target": "gfx950", "provenance": {"kind": "untuned"}, "buckets": [
+ {"max_m": 8, "template": "fused_moe/small_m",
+  "constants": {"columns": 16, "gate_up_waves": 4, "row_tiles": 1, "down_waves": 8}},
+ {"max_m": 128, "template": "fused_moe/mxmoe",
+  "constants": {"block_m": 16, "f16in": 1, "g1_nt": 1, "g2": 0, "g2_nt": 0}},
+ {"max_m": 128, "template": "fused_moe/mxmoe",
+  "constants": {"block_m": 32, "f16in": 0, "g1_nt": 1, "g2": 1, "g2_nt": 0}}]}]})");
+    const std::vector<std::string> problem = {"fused_moe", "hidden=4096", "intermediate=512", "experts=512",
+                                              "slots=10"};
+    const auto explain = [&](const std::vector<std::string>& more) {
+        return run(kiln::test::with(kiln::test::with({"explain"}, problem), more));
+    };
+    const auto templates = [&](const std::vector<std::string>& more) {
+        const auto document = explain(kiln::test::with({"--json"}, more)).json();
+        CHECK(document["row"]["file"] == mine);
+        CHECK(document["row"]["line"] == 2);
+        std::vector<std::string> all = {document["template"]};
+        for (const auto& stage : document["stages"]) {
+            all.push_back(stage["template"]);
+            CHECK(stage["cached"] == false);
+        }
+        return all;
+    };
+    using Ids = std::vector<std::string>;
+    CHECK(templates({"--m", "8"}) == Ids{"fused_moe/small_m", "fused_moe/small_m"});
+    CHECK(templates({"--m", "9"}) ==
+          Ids{"fused_moe/mxmoe", "moe_sort/general", "fused_moe/mxmoe_g1", "fused_moe/mxmoe_g2"});
+    CHECK(templates({"--m", "128", "deterministic=1"}) ==
+          Ids{"fused_moe/mxmoe", "moe_sort/general", "fused_moe/mxmoe_quantise", "fused_moe/mxmoe_g1",
+              "fused_moe/mxmoe_g2", "fused_moe/mxmoe_combine"});
+    const auto spoken = explain({"--m", "64", "deterministic=1"});
+    CHECK(contains(spoken.out, "row        " + mine + ":2 (user)"));
+    CHECK(contains(spoken.out,
+                   "passes by  bucket 1, up to M = 128: fused_moe/mxmoe with these constants is not "
+                   "deterministic, which the problem demands"));
+    CHECK(contains(spoken.out, "template   fused_moe/mxmoe block_m=32"));
+    CHECK(contains(spoken.out, "stage      fused_moe/mxmoe_g2, kiln_fused_moe_mxmoe_g2"));
+}
+
 TEST_CASE_FIXTURE(Machine, "RowsForSoManyComputeUnitsServeThoseAlone") {
     auto part = table("gfx950", kSound);
     part.insert(part.find("\"buckets\""), "\"cu_num\": 64, ");

@@ -54,6 +54,13 @@ Result<TrialOptions> parse_trial_options(const VerifyOptions& options) {
     return trials;
 }
 
+// A kernel of a launch, and what it cost.
+struct CountedKernel {
+    std::string template_id;
+    std::string symbol;
+    device::ExecutionCounts counts;
+};
+
 // One problem at one M: a result, or why there is none.
 struct Case {
     const operators::Operator* op = nullptr;
@@ -63,6 +70,7 @@ struct Case {
     std::string template_id;
     std::string kernel_name;
     std::string source;
+    std::vector<CountedKernel> stages;  // in the order of a launch; none on a device that does not count
     std::optional<operators::Refusal> refusal;
 
     [[nodiscard]] bool passed() const { return result && result->passed; }
@@ -127,10 +135,25 @@ std::vector<Subject> select_problems(const service::Service& service,
     return subjects;
 }
 
+// The counts of a launch by the kernels of the bucket that served it.
+std::vector<CountedKernel> by_kernel(const service::PlanBucket& bucket,
+                                     const std::vector<device::ExecutionCounts>& launches) {
+    std::vector<CountedKernel> kernels;
+    for (const auto& [specialisation, offset] : bucket.pipeline->stages) {
+        for (const auto& kernel : specialisation.kernels) {
+            if (kernels.size() < launches.size()) {
+                kernels.push_back({std::string(specialisation.source_template->id()), kernel.symbol,
+                                   launches[kernels.size()]});
+            }
+        }
+    }
+    return kernels;
+}
+
 // Runs every M of one problem and appends a case for each, up to where a stop is asked for.
 void verify_problem(service::Service& service, const Subject& subject, const TrialOptions& options,
                     const Grace& grace, ProgressBar& progress, std::vector<Case>& cases) {
-    const Case blank{subject.op, subject.problem, 0, {}, {}, {}, {}, {}};
+    const Case blank{subject.op, subject.problem, 0, {}, {}, {}, {}, {}, {}};
     const auto refuse = [&](operators::Refusal refusal) {
         cases.push_back(blank);
         cases.back().refusal = std::move(refusal);
@@ -170,6 +193,7 @@ void verify_problem(service::Service& service, const Subject& subject, const Tri
         one.kernel_name = bucket->kernel_name;
         one.source = service::to_text(bucket->loaded()->source());
         if (auto result = trial->run(values[i], options.rules)) {
+            one.stages = by_kernel(*bucket, result->launches);
             one.result = std::move(*result);
         } else {
             one.refusal = {0, result.error()};
@@ -199,6 +223,11 @@ Json describe(const Case& one) {
         object["replayed"] = one.result->replayed;
         if (one.result->counts) {
             object["counts"] = to_json(*one.result->counts);
+            object["stages"] = Json::array();
+            for (const auto& [template_id, symbol, counts] : one.stages) {
+                object["stages"].push_back(
+                    {{"template", template_id}, {"kernel", symbol}, {"counts", to_json(counts)}});
+            }
         }
         if (one.result->microseconds) {
             object["microseconds"] = *one.result->microseconds;
