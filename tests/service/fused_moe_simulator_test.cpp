@@ -8,13 +8,13 @@
 
 #include "kiln/kiln.h"
 #include "runtime/operators/fused_moe_reference.hpp"
-#include "runtime/service/launch.hpp"
 #include "runtime/service/trial.hpp"
-#include "tests/service/simulator.hpp"
+#include "tests/service/fused_moe_arrays.hpp"
 
 using namespace kiln::service;
 using kiln::operators::FusedMoeArrays;
 using kiln::operators::FusedMoeProblem;
+using kiln::test::FusedMoeDeviceArrays;
 using kiln::test::simulator;
 using kiln::test::well;
 
@@ -33,67 +33,6 @@ std::shared_ptr<const Plan> prepare(std::int64_t intermediate, const char* weigh
     REQUIRE_MESSAGE(plan, plan.error().error.message);
     return *std::move(plan);
 }
-
-// The arrays of one launch on a device; weights are those of all experts, of which the rest is never written.
-struct Arrays {
-    std::vector<DeviceArray> weights, inputs;
-    DeviceArray out, flag, workspace;
-
-    static Arrays make(const Plan& plan, const FusedMoeArrays& host) {
-        const auto& device = plan.shared_device();
-        const auto upload = [&](const auto& values) {
-            return well(DeviceArray::upload(device, std::as_bytes(std::span(values))));
-        };
-        const auto bytes = kiln::operators::fused_moe_bytes(host.problem);
-        Arrays arrays{
-            {},
-            {},
-            well(DeviceArray::create(device, static_cast<std::size_t>(host.m) * 4096 * 2)),
-            upload(std::vector<std::int32_t>{0}),
-            well(DeviceArray::create(device, static_cast<std::size_t>(plan.workspace_bytes(host.m))))};
-        using kiln::operators::ExpertWeights;
-        const auto experts = [&](std::size_t whole, std::size_t each, auto member) {
-            DeviceArray array = well(DeviceArray::create(device, whole));
-            for (const auto& [id, expert] : host.experts) {
-                auto* at = static_cast<std::byte*>(array.get()) + static_cast<std::size_t>(id) * each;
-                well(device->copy_to_device(at, std::as_bytes(std::span(expert.*member)), nullptr));
-            }
-            arrays.weights.push_back(std::move(array));
-        };
-        experts(bytes.w13, bytes.expert_w13, &ExpertWeights::w13);
-        experts(bytes.w13_scale, bytes.expert_w13_scale, &ExpertWeights::w13_scale);
-        experts(bytes.w2, bytes.expert_w2, &ExpertWeights::w2);
-        experts(bytes.w2_scale, bytes.expert_w2_scale, &ExpertWeights::w2_scale);
-        arrays.inputs.push_back(upload(host.x));
-        arrays.inputs.push_back(upload(host.ids));
-        arrays.inputs.push_back(upload(host.weights));
-        const auto ready = plan.init_workspace(nullptr, arrays.workspace.get(), plan.workspace_bytes(host.m));
-        REQUIRE(ready);
-        return arrays;
-    }
-
-    [[nodiscard]] kiln_fused_moe_args args(std::int64_t ldx) const {
-        kiln_fused_moe_args args{};
-        args.x = inputs[0].get();
-        args.ldx = ldx;
-        args.w13 = weights[0].get();
-        args.w13_scale = weights[1].get();
-        args.w2 = weights[2].get();
-        args.w2_scale = weights[3].get();
-        args.ids = static_cast<const std::int32_t*>(inputs[1].get());
-        args.weights = static_cast<const float*>(inputs[2].get());
-        args.out = out.get();
-        args.invalid_id = static_cast<std::int32_t*>(flag.get());
-        args.workspace = workspace.get();
-        return args;
-    }
-    template <class T>
-    [[nodiscard]] static std::vector<T> read(const Plan& plan, const DeviceArray& array, std::size_t count) {
-        std::vector<T> values(count);
-        well(plan.device().copy_to_host(std::as_writable_bytes(std::span(values)), array.get(), nullptr));
-        return values;
-    }
-};
 
 }  // namespace
 
@@ -125,8 +64,8 @@ TEST_CASE("fused_moe: a launch above the last bucket declines, and so does one w
     const auto plan = prepare(256, "mxfp4");
     const FusedMoeArrays host =
         kiln::operators::make_fused_moe_case(std::get<FusedMoeProblem>(plan->typed()), 1, kSeed);
-    const Arrays arrays = Arrays::make(*plan, host);
-    kiln_fused_moe_args args = arrays.args(host.ldx);
+    const FusedMoeDeviceArrays arrays = FusedMoeDeviceArrays::make(*plan, host);
+    kiln_fused_moe_args args = arrays.args();
     const auto run = [&](std::int64_t m) { return launch<FusedMoeProblem>(*plan, nullptr, m, args); };
     CHECK(run(1025) == KILN_DECLINE_M_TOO_LARGE);
     // Nothing sorts fp8 weights' tokens.
@@ -148,17 +87,17 @@ TEST_CASE("fused_moe: the flag is raised by an invalid id alone, never lowered, 
     host.ids[3] = -1;
     const std::vector<std::uint16_t> reference = kiln::operators::fused_moe_reference(host);
     const auto run = [&](const FusedMoeArrays& given, std::int32_t before, bool wanted) {
-        const Arrays arrays = Arrays::make(*plan, given);
+        const FusedMoeDeviceArrays arrays = FusedMoeDeviceArrays::make(*plan, given);
         const std::vector<std::int32_t> flag{before};
         well(plan->device().copy_to_device(arrays.flag.get(), std::as_bytes(std::span(flag)), nullptr));
-        kiln_fused_moe_args args = arrays.args(given.ldx);
+        kiln_fused_moe_args args = arrays.args();
         if (!wanted) {
             args.invalid_id = nullptr;
         }
         REQUIRE(launch<FusedMoeProblem>(*plan, nullptr, given.m, args) == KILN_OK);
-        const auto out = Arrays::read<std::uint16_t>(*plan, arrays.out, reference.size());
+        const auto out = FusedMoeDeviceArrays::read<std::uint16_t>(*plan, arrays.out, reference.size());
         CHECK(kiln::operators::compare_fused_moe(out, reference, given.m, 4096).passed());
-        return Arrays::read<std::int32_t>(*plan, arrays.flag, 1).front();
+        return FusedMoeDeviceArrays::read<std::int32_t>(*plan, arrays.flag, 1).front();
     };
     CHECK(run(host, 0, true) == 0);
     CHECK(run(host, 1, true) == 1);
