@@ -19,7 +19,9 @@ struct Open {
     std::vector<tables::FieldValue> values;
 };
 
-std::vector<tables::FieldValue> candidates(const Field& field, const tables::FieldRange& range) {
+enum class Words { default_alone, all };
+
+std::vector<tables::FieldValue> candidates(const Field& field, const tables::FieldRange& range, Words words) {
     std::vector<tables::FieldValue> values;
     const auto add = [&](tables::FieldValue value) {
         if (range.admits(value) && std::ranges::find(values, value) == values.end()) {
@@ -28,7 +30,9 @@ std::vector<tables::FieldValue> candidates(const Field& field, const tables::Fie
     };
     if (field.is_word()) {
         for (const std::string_view word : field.words) {
-            add(std::string(word));
+            if (words == Words::all || values.empty()) {
+                add(std::string(word));
+            }
         }
         return values;
     }
@@ -51,14 +55,12 @@ std::vector<tables::FieldValue> candidates(const Field& field, const tables::Fie
     return values;
 }
 
-}  // namespace
-
-std::vector<Problem> legal_samples(const Operator& op, const tables::Row& row) {
+std::vector<Problem> search(const Operator& op, const tables::Row& row, Words words) {
     std::vector<Open> open;
     std::size_t combinations = 1;
     for (const Field& field : op.fields()) {
         if (const auto range = row.open.find(field.name); range != row.open.end()) {
-            open.push_back({field.name, candidates(field, range->second)});
+            open.push_back({field.name, candidates(field, range->second, words)});
             combinations *= open.back().values.size();
         }
     }
@@ -77,6 +79,32 @@ std::vector<Problem> legal_samples(const Operator& op, const tables::Row& row) {
         }
         if (op.judge(problem)) {
             samples.push_back(problem);
+        }
+    }
+    return samples;
+}
+
+}  // namespace
+
+// Most words of an operator with many are there to be declined, so that combinations of them are hardly ever
+// served.
+std::vector<Problem> legal_samples(const Operator& op, const tables::Row& row) {
+    std::vector<Problem> samples = search(op, row, Words::default_alone);
+    if (samples.empty()) {
+        return search(op, row, Words::all);
+    }
+    const Problem first = samples.front();
+    for (const Field& field : op.fields()) {
+        const auto range = row.open.find(field.name);
+        if (!field.is_word() || range == row.open.end()) {
+            continue;
+        }
+        for (tables::FieldValue& word : candidates(field, range->second, Words::all)) {
+            Problem problem = first;
+            problem.insert_or_assign(std::string(field.name), std::move(word));
+            if (problem != first && op.judge(problem)) {
+                samples.push_back(std::move(problem));
+            }
         }
     }
     return samples;

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "runtime/operators/row_samples.hpp"
 
 using namespace kiln::operators;
@@ -84,6 +86,29 @@ TEST_CASE("review: samples meet every range that has a legal problem, be it narr
             }
         }
         CHECK(!legal_samples(*op, open).empty());
+    }
+}
+
+TEST_CASE("review: a row whose every field is open has samples, with each word that is served") {
+    for (const Operator* op : all_operators()) {
+        CAPTURE(op->name());
+        Row row;
+        row.operator_name = op->name();
+        for (const Field& field : op->fields()) {
+            row.open.emplace(field.name, kiln::tables::FieldRange{});
+        }
+        const std::vector<Problem> samples = legal_samples(*op, row);
+        CHECK(!samples.empty());
+        const auto has = [&](const char* field, const char* word) {
+            return std::ranges::any_of(samples, [&](const Problem& sample) {
+                return sample.find(field)->second == kiln::tables::FieldValue(std::string(word));
+            });
+        };
+        if (op->name() == "fused_moe") {
+            CHECK(has("weights", "mxfp4"));
+            CHECK(has("weights", "fp8"));
+            CHECK(has("gate_up", "interleaved"));
+        }
     }
 }
 
