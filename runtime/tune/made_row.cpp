@@ -18,6 +18,7 @@ Json tuned_json(const ChoiceRecord& choice) {
     Json one = {{"m", choice.subject.m}};
     if (choice.winner) {
         one["us"] = choice.winner->us;
+        one["bucket"] = to_json(choice.winner->bucket);
     }
     one["stays"] = choice.stays;
     if (choice.runner_up) {

@@ -8,10 +8,10 @@
 
 namespace kiln::tune {
 
-// Its provenance: {"kind", "note", "device", "driver", "compiler", "date", "tuned": [{"m", "us", "stays",
-// "runner_up":
-// {"us", "max_m", "template", "constants"}}...], "before": the provenance of the row that it takes the place
-// of}. A budget, and a number of compute units, is only where the row before has one.
+// Its provenance: {"kind", "note", "device", "driver", "compiler", "date", "tuned": [{"m", "us", "bucket":
+// {"max_m", "template", "constants"}, "stays", "runner_up": {"us", "max_m", "template", "constants"}}...],
+// "before": the provenance of the row that it takes the place of}. `us` is of `bucket`, whatever becomes of
+// the row. A budget, and a number of compute units, is only where the row before has one.
 [[nodiscard]] tables::Row made_row(const TunedProblem& tuned, const Conditions& conditions,
                                    std::vector<tables::Bucket> buckets);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -78,10 +79,14 @@ std::optional<Ranked> ranked_from(const Json& value) {
 void add_final(const Json& line, Records& records) {
     const Subject subject = subject_of(line);
     const tables::Bucket bucket = bucket_from(line.at("bucket"));
-    const auto candidate = std::ranges::find_if(records.candidates, [&](const CandidateRecord& one) {
-        return one.subject == subject && one.bucket == bucket;
+    const Conditions conditions = conditions_of(line);
+    // The last one: files may have been put together.
+    const auto reversed = std::views::reverse(records.candidates);
+    const auto candidate = std::ranges::find_if(reversed, [&](const CandidateRecord& one) {
+        return one.subject == subject && one.bucket == bucket &&
+               one.conditions.difference(conditions).empty();
     });
-    if (candidate == records.candidates.end()) {
+    if (candidate == reversed.end()) {
         throw std::invalid_argument("expected the candidate of a final before it");
     }
     candidate->finals_us = line.at("finals_us").get<std::vector<double>>();

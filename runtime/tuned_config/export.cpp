@@ -59,14 +59,16 @@ Record key_of(const tables::Row& row, std::optional<std::int64_t> cu_num) {
     return record;
 }
 
-// The time that a tune measured at M, where that bucket is here because of it.
-std::optional<double> measured_us(const Json& provenance, std::int64_t m) {
+// The time that a tune measured at M of a bucket with these constants.
+std::optional<double> measured_us(const Json& provenance, const tables::Bucket& bucket, std::int64_t m) {
     const auto tuned = provenance.find("tuned");
     if (provenance["kind"] != "measured" || tuned == provenance.end() || !tuned->is_array()) {
         return std::nullopt;
     }
     const auto found = std::ranges::find_if(*tuned, [&](const Json& one) {
-        return one.is_object() && one.value("m", Json()) == m && one.value("stays", Json(true)) == false &&
+        const auto of = one.is_object() ? one.value("bucket", Json::object()) : Json::object();
+        return of.value("template", Json()) == bucket.template_id &&
+               of.value("constants", Json()) == Json(bucket.constants) && one.value("m", Json()) == m &&
                one.value("us", Json()).is_number();
     });
     return found == tuned->end() ? std::nullopt : std::optional((*found)["us"].get<double>());
@@ -138,6 +140,11 @@ class Exporter {
     // Why there is no row for it; empty where there is.
     std::string add(const tables::Row& row, const Json& provenance, const tables::Bucket& bucket,
                     std::int64_t before) {
+        if (bucket.max_m == before) {
+            return "the form has one row for a token, and the bucket before this one is it; this is for "
+                   "problems "
+                   "that demand more";
+        }
         if (bucket.template_id != kTemplate) {
             return fmt::format("no name of the form stands for {}", bucket.template_id);
         }
@@ -160,7 +167,7 @@ class Exporter {
                            {"kernelName2", names->second},
                            {"ksplit", "0"},
                            {"run_1stage", "0"}});
-            if (const auto us = measured_us(provenance, token)) {
+            if (const auto us = measured_us(provenance, bucket, token)) {
                 record.insert(
                     {{"us1", fmt::format("{}", *us)}, {"us2", "0"}, {"us", fmt::format("{}", *us)}});
             }

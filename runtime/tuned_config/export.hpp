@@ -29,8 +29,9 @@ struct Export {
 
 // A bucket that import_csv() made, and that nobody edited since, is written as its row was. Any other one of
 // fused_moe/mxmoe is written for each power of two from the bucket before it to its max_m, which must be one
-// itself; its times are empty, but for a measured row's own at its max_m: `us` in the provenance's entry of
-// that max_m, which is end to end. What a cost model says is never written.
+// itself; its times are empty, but where kiln tune measured a bucket with these constants at that token, end
+// to end. What a cost model says is never written. Of two buckets with one max_m the second is for problems
+// that demand determinism, for which the form has no word.
 //
 // `cu_num` stands in that column for rows that do not say; nothing leaves it empty. Columns are those of the
 // form, then others that an import kept.

@@ -177,16 +177,20 @@ Import import_csv(std::string_view file, std::string_view text, const tables::Ro
     return made;
 }
 
-std::vector<Gap> fill_gaps(tables::Row& row, std::vector<Gap> gaps, const tables::Row& present) {
+std::vector<Gap> fill_gaps(tables::Row& row, std::vector<Gap> gaps, const tables::Row& present,
+                           const std::function<bool(const tables::Bucket&)>& is_deterministic) {
     std::vector<tables::Bucket> filled;
     std::vector<Gap> left;
     // Those of `present` that reach into (after, to]; `to` where it is open.
     const auto fill = [&](std::int64_t after, std::optional<std::int64_t> to) {
         std::int64_t done = after;
+        std::int64_t last = 0;  // where the one that was taken last ends in `present`
         for (auto bucket : present.buckets) {
-            if (bucket.max_m <= done || (to && done >= *to)) {
+            // Behind a bucket its like for problems that demand more ends where it does.
+            if (bucket.max_m != last && (bucket.max_m <= done || (to && done >= *to))) {
                 continue;
             }
+            last = bucket.max_m;
             bucket.max_m = to ? std::min(bucket.max_m, *to) : bucket.max_m;
             done = bucket.max_m;
             filled.push_back(std::move(bucket));
@@ -201,9 +205,18 @@ std::vector<Gap> fill_gaps(tables::Row& row, std::vector<Gap> gaps, const tables
         }
     }
     fill(row.buckets.back().max_m, std::nullopt);
+    for (const auto& bucket : row.buckets) {
+        const auto meets = std::ranges::find_if(present.buckets, [&](const tables::Bucket& one) {
+            return one.max_m >= bucket.max_m && is_deterministic(one);
+        });
+        if (!is_deterministic(bucket) && meets != present.buckets.end()) {
+            filled.push_back(*meets);
+            filled.back().max_m = bucket.max_m;
+        }
+    }
     if (!filled.empty()) {
         std::ranges::move(filled, std::back_inserter(row.buckets));
-        std::ranges::sort(row.buckets, {}, &tables::Bucket::max_m);
+        std::ranges::stable_sort(row.buckets, {}, &tables::Bucket::max_m);  // the file's before its like
         auto provenance = Json::parse(row.provenance.document);
         provenance["note"] = row.provenance.note = fmt::format(
             "What the file has no row for is from {} ({}).", present.origin.file, present.provenance.kind);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,10 @@ struct Import {
 [[nodiscard]] Import import_csv(std::string_view file, std::string_view text, const tables::RowCheck& check);
 
 // Puts what serves now into the row's gaps and above its last bucket: the buckets of `present`, cut to them.
-// Where that has none, the next bucket of the row goes on serving. The gaps that are left are returned.
-[[nodiscard]] std::vector<Gap> fill_gaps(tables::Row& row, std::vector<Gap> gaps, const tables::Row& present);
+// Where that has none, the next bucket of the row goes on serving. The gaps that are left are returned. The
+// file knows nothing of problems that demand determinism, so behind each of its buckets that does not meet
+// that demand stands what meets it now.
+[[nodiscard]] std::vector<Gap> fill_gaps(tables::Row& row, std::vector<Gap> gaps, const tables::Row& present,
+                                         const std::function<bool(const tables::Bucket&)>& is_deterministic);
 
 }  // namespace kiln::tuned_config

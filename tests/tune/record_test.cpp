@@ -75,6 +75,34 @@ TEST_CASE("WhatIsWrittenIsRead") {
     CHECK_FALSE(records->choices[0].runner_up);
 }
 
+TEST_CASE("OfFilesThatWerePutTogetherEachFinalIsOfItsOwnFile") {
+    auto first = candidate();
+    first.finals_us = {3};
+    first.finding.us = 3;
+    auto second = first;
+    second.conditions.driver = "another driver";
+    second.finals_us = {2};
+    second.finding.us = 2;
+    auto again = first;
+    again.conditions.date = "2026-02-01";
+    again.finals_us = {4};
+    again.finding.us = 4;
+    const auto whole = [](const CandidateRecord& record) {
+        auto screened = record;
+        screened.finding.us = 5;
+        return candidate_line(screened) + final_line(record);
+    };
+    const auto records = parse_records(whole(first) + whole(second) + whole(again), "file");
+    REQUIRE_MESSAGE(records, records.error().message);
+    REQUIRE(records->candidates.size() == 3);
+    CHECK(records->candidates[0].finding.us == 3);
+    CHECK(records->candidates[1].finding.us == 2);
+    CHECK(records->candidates[2].finding.us == 4);
+    // A final whose candidate is in no file.
+    second.conditions.driver = "a third driver";
+    CHECK_FALSE(parse_records(candidate_line(first) + final_line(second), "file"));
+}
+
 TEST_CASE("WhatIsNoRecordIsNamedWithItsLine") {
     const auto good = candidate_line(candidate());
     const auto refused = [&](const std::string& line, const std::string& said) {

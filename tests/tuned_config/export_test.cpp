@@ -167,17 +167,18 @@ TEST_CASE("ExportWritesABucketForEveryTokenThatItServes") {
 
 TEST_CASE("ExportWritesMeasuredTimesAndNeverAModels") {
     Row row = tuned({mxmoe(16)});
-    const auto exported = [&](const std::string& kind, bool stays) {
-        row.provenance = {
-            kind, "",
-            fmt::format(R"({{"kind":"{}","tuned":[{{"m":16,"us":42.5,"stays":{}}}]}})", kind, stays)};
+    const auto exported = [&](const std::string& kind, const kiln::tables::Bucket& timed) {
+        const json entry = {{"m", 16},
+                            {"us", 42.5},
+                            {"bucket", {{"template", timed.template_id}, {"constants", timed.constants}}}};
+        row.provenance = {kind, "", json{{"kind", kind}, {"tuned", {entry}}}.dump()};
         return rows_of(export_csv(shared({row}), {}));
     };
-    CHECK(exported("measured", false).back().us == 42.5);
-    CHECK(exported("measured", false).back().timing == Timing::end_to_end);
-    CHECK(exported("measured", false).front().us == std::nullopt);  // token 1, of which nobody said anything
-    CHECK(exported("measured", true).back().us == std::nullopt);    // the time of another bucket
-    CHECK(exported("model", false).back().us == std::nullopt);
+    CHECK(exported("measured", mxmoe(16)).back().us == 42.5);
+    CHECK(exported("measured", mxmoe(16)).back().timing == Timing::end_to_end);
+    CHECK(exported("measured", mxmoe(16)).front().us == std::nullopt);    // token 1, of which nobody spoke
+    CHECK(exported("measured", mxmoe(16, 1)).back().us == std::nullopt);  // the bucket was edited since
+    CHECK(exported("model", mxmoe(16)).back().us == std::nullopt);
 }
 
 TEST_CASE("ExportListsWhatTheFormHasNoWordsFor") {
@@ -187,7 +188,8 @@ TEST_CASE("ExportListsWhatTheFormHasNoWordsFor") {
     fp8.problem["weights"] = "fp8";
     Row pinned = tuned({mxmoe(16)});
     pinned.target = *kiln::tables::parse_target("gfx950:xnack-");
-    const Row mixed = tuned({{4, "fused_moe/small_m", {}}, mxmoe(20), mxmoe(64, 2), mxmoe(65536)});
+    const Row mixed =
+        tuned({{4, "fused_moe/small_m", {}}, mxmoe(20), mxmoe(64, 2), mxmoe(64, 1), mxmoe(65536)});
     const auto made = export_csv(shared({other, fp8, pinned, mixed}), {});
     CHECK(made.text == header());
     CHECK(made.num_of_other_operators == 1);
@@ -202,5 +204,7 @@ TEST_CASE("ExportListsWhatTheFormHasNoWordsFor") {
                                    "max_m 4: no name of the form stands for fused_moe/small_m",
                                    "max_m 20: the form's tokens are powers of two up to 32768",
                                    "max_m 64: g2=2: nonatomic with its combine fused has no published name",
+                                   "max_m 64: the form has one row for a token, and the bucket before this "
+                                   "one is it; this is for problems that demand more",
                                    "max_m 65536: the form's tokens are powers of two up to 32768"});
 }

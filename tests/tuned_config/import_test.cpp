@@ -137,6 +137,7 @@ TEST_CASE("ImportSaysForWhichMNothingWasPublished") {
 }
 
 TEST_CASE("FillGapsTakesWhatServedThereBefore") {
+    const auto all_alike = [](const kiln::tables::Bucket&) { return true; };
     auto made = import_rows(row_text() + row_text(tiles_of_32("32")) + row_text(tiles_of_32("256")));
     Row present = made.rows[0];
     present.buckets = {{4, "fused_moe/small_m", {{"columns", 16}}},
@@ -145,7 +146,7 @@ TEST_CASE("FillGapsTakesWhatServedThereBefore") {
                        {512, "fused_moe/other", {}}};
     present.origin = {"shapes/fused_moe.json", 7};
     present.provenance = {"untuned", "", "{}"};
-    const auto left = fill_gaps(made.rows[0], made.gaps, present);
+    const auto left = fill_gaps(made.rows[0], made.gaps, present, all_alike);
     CHECK(left.empty());
     const auto& row = made.rows[0];
     CHECK(edges(row) == Edges{4, 8, 16, 32, 40, 128, 256, 512});
@@ -158,11 +159,45 @@ TEST_CASE("FillGapsTakesWhatServedThereBefore") {
     // What ends early leaves the rest of a gap to the row's next bucket.
     auto short_one = import_rows(row_text());
     present.buckets.resize(1);
-    const auto rest = fill_gaps(short_one.rows[0], short_one.gaps, present);
+    const auto rest = fill_gaps(short_one.rows[0], short_one.gaps, present, all_alike);
     CHECK(edges(short_one.rows[0]) == Edges{4, 16});
     REQUIRE(rest.size() == 1);
     CHECK(rest[0].from == 5);
     CHECK(rest[0].to == 8);
+}
+
+TEST_CASE("FillGapsKeepsWhatServesProblemsThatDemandDeterminism") {
+    auto made = import_rows(row_text() + row_text(tiles_of_32("64", "")));
+    Row present = made.rows[0];
+    const auto present_bucket = [](std::int64_t max_m, std::int64_t same_bits) {
+        return kiln::tables::Bucket{max_m, "fused_moe/other", {{"same_bits", same_bits}}};
+    };
+    present.buckets = {present_bucket(4, 1), present_bucket(24, 0), present_bucket(24, 1),
+                       present_bucket(128, 0), present_bucket(128, 1)};
+    const auto is_deterministic = [](const kiln::tables::Bucket& bucket) {
+        return bucket.constants.contains("same_bits") ? bucket.constants.at("same_bits") == 1
+                                                      : bucket.constants.at("g2") != 0;
+    };
+    const auto left = fill_gaps(made.rows[0], made.gaps, present, is_deterministic);
+    CHECK(left.empty());
+    const auto& row = made.rows[0];
+    // Gaps: up to 8, and 17 to 32. The file's row for 16 is not deterministic, that for 64 is.
+    CHECK(edges(row) == Edges{4, 8, 8, 16, 16, 24, 24, 32, 32, 64, 128, 128});
+    std::vector<bool> same_bits;
+    for (const auto& bucket : row.buckets) {
+        same_bits.push_back(is_deterministic(bucket));
+    }
+    CHECK(same_bits ==
+          std::vector<bool>{true, false, true, false, true, false, true, false, true, true, false, true});
+    CHECK(row.buckets[3].template_id == "fused_moe/mxmoe");
+    CHECK(row.buckets[4].template_id == "fused_moe/other");
+    CHECK(row.buckets[9].template_id == "fused_moe/mxmoe");
+
+    // Nothing meets the demand up there: it is declined, as it was.
+    auto alone = import_rows(row_text());
+    present.buckets = {present_bucket(8, 1)};
+    CHECK(fill_gaps(alone.rows[0], alone.gaps, present, is_deterministic).empty());
+    CHECK(edges(alone.rows[0]) == Edges{8, 16});
 }
 
 TEST_CASE("ImportedPublicRowsAreASoundTable") {

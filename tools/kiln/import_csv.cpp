@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.hpp"
+#include "runtime/operators/demands.hpp"
 #include "runtime/operators/operator.hpp"
 #include "runtime/tables/writer.hpp"
 #include "runtime/tuned_config/import.hpp"
@@ -62,7 +63,11 @@ Result<void> fill_from_tables(Import& made, const CommonOptions& common) {
                 ? operators::row_at(*found.row, *problem)
                 : Result<tables::Row>(fail(ErrorCode::not_found, Stage::table, found.detail));
         if (present) {
-            gaps = tuned_config::fill_gaps(row, std::move(gaps), *present);
+            auto demanding = *problem;
+            demanding.insert_or_assign(std::string(operators::kDeterministic), std::int64_t{1});
+            gaps = tuned_config::fill_gaps(row, std::move(gaps), *present, [&](const tables::Bucket& bucket) {
+                return !operators::why_passed_over(*op, demanding, row.target, bucket);
+            });
         }
         std::ranges::move(gaps, std::back_inserter(left));
     }
@@ -161,8 +166,10 @@ void add_import_csv(CLI::App& app, Invocation& invocation) {
     command->add_option("file", options->file, "the CSV file")->required();
     command->add_option("-o,--out", options->out,
                         "a new file, with its folders; standard output when left out");
-    command->add_flag("--fill", options->fill,
-                      "where the file has no row for some M, take what the tables have for it now");
+    command->add_flag(
+        "--fill", options->fill,
+        "where the file has no row for some M, or for problems that demand determinism, take what the "
+        "tables have for it now");
     command->footer(
         "A row for token T becomes a bucket up to max_m T of fused_moe/mxmoe; each row's cells are kept in "
         "the "
