@@ -107,6 +107,7 @@ int main(int argc, char** argv) {
     kiln::cli::add_export_csv(app, invocation);
     kiln::cli::add_show(app, invocation);
     kiln::cli::add_tune(app, invocation);
+    kiln::cli::add_report(app, invocation);
     kiln::cli::add_ls(app, invocation);
     kiln::cli::add_stats(app, invocation);
     kiln::cli::add_prune(app, invocation);

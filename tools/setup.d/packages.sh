@@ -3,7 +3,7 @@
 # Whether one is there is asked of the compiler and the command line, not of the package database, so that a tool or a
 # library that was installed in another way counts, and nothing but a shell is needed to find out.
 
-# package, then how to see that it is there: a command, or a header that the compiler finds.
+# package, then how to see that it is there: a command, a header that the compiler finds, or a file.
 build_packages='
 g++                 cxx20
 cmake               cmake-3.25
@@ -18,6 +18,7 @@ libzstd-dev         header:zstd.h
 libssl-dev          header:openssl/evp.h
 doctest-dev         header:doctest/doctest.h
 libbenchmark-dev    header:benchmark/benchmark.h
+libjs-chart.js      file:/usr/share/javascript/chart.js/chart.min.js
 '
 # Wanted by those who change kiln: the checks of its form.
 style_packages='
@@ -54,6 +55,7 @@ missing_packages() {
             cmake-3.25) cmake_is_new_enough || absent+=("$package") ;;
             libfuzzer) links_libfuzzer || absent+=("$package") ;;
             command:*) have "${probe#command:}" || absent+=("$package") ;;
+            file:*) [ -e "${probe#file:}" ] || absent+=("$package") ;;
             header:*)
                 headers+="#if __has_include(<${probe#header:}>)"$'\n'"found $package"$'\n#endif\n'
                 waiting[$package]=1
