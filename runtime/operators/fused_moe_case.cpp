@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "runtime/formats/bf16.hpp"
@@ -136,6 +137,21 @@ void route(TokenKind kind, std::int64_t experts, std::vector<std::int32_t> from,
     }
 }
 
+// All but x, ids and weights of the tokens, and the experts.
+FusedMoeArrays empty_case(const FusedMoeProblem& problem, std::int64_t m, std::uint64_t seed) {
+    FusedMoeArrays arrays;
+    arrays.problem = problem;
+    arrays.seed = seed;
+    arrays.m = m;
+    // A stride other than the row's length, so that nothing passes by taking one for the other. What lies
+    // between rows is NaN.
+    arrays.ldx = problem.hidden + 8;
+    arrays.x.assign(as_size(m * arrays.ldx), 0x7fc0);
+    arrays.ids.resize(as_size(m * problem.slots));
+    arrays.weights.resize(arrays.ids.size());
+    return arrays;
+}
+
 }  // namespace
 
 formats::RowOrder w13_order(const FusedMoeProblem& problem) {
@@ -170,16 +186,7 @@ FusedMoeBytes fused_moe_bytes(const FusedMoeProblem& problem) {
 }
 
 FusedMoeArrays make_fused_moe_case(const FusedMoeProblem& problem, std::int64_t m, std::uint64_t seed) {
-    FusedMoeArrays arrays;
-    arrays.problem = problem;
-    arrays.seed = seed;
-    arrays.m = m;
-    // A stride other than the row's length, so that nothing passes by taking one for the other. What lies
-    // between rows is NaN.
-    arrays.ldx = problem.hidden + 8;
-    arrays.x.assign(as_size(m * arrays.ldx), 0x7fc0);
-    arrays.ids.resize(as_size(m * problem.slots));
-    arrays.weights.resize(arrays.ids.size());
+    FusedMoeArrays arrays = empty_case(problem, m, seed);
     Random random(seed);
     const std::vector<std::int32_t> from = choices(problem);
     for (std::int64_t token = 0; token < m; ++token) {
@@ -203,12 +210,49 @@ FusedMoeArrays make_fused_moe_case(const FusedMoeProblem& problem, std::int64_t 
     return arrays;
 }
 
-void add_experts(FusedMoeArrays& arrays) {
-    for (const std::int32_t id : arrays.ids) {
-        if (id >= 0 && id < arrays.problem.experts && !arrays.experts.contains(id)) {
-            arrays.experts.emplace(id, make_expert(arrays.problem, id, arrays.seed));
+FusedMoeArrays make_typical_fused_moe_case(const FusedMoeProblem& problem, std::int64_t m,
+                                           std::uint64_t seed) {
+    constexpr std::int32_t kDistinctExperts = 8;
+    FusedMoeArrays arrays = empty_case(problem, m, seed);
+    arrays.distinct_experts = kDistinctExperts;
+    const bool has_shared = problem.experts % 2 == 1 && problem.slots > 1;
+    std::vector<std::int32_t> routed(as_size(problem.experts - (has_shared ? 1 : 0)));
+    std::iota(routed.begin(), routed.end(), 0);
+    Random random(seed);
+    std::normal_distribution<float> normal;
+    std::uniform_real_distribution<float> weight(0.01f, 0.5f);
+    for (std::int64_t token = 0; token < m; ++token) {
+        for (std::int64_t i = 0; i < problem.hidden; ++i) {
+            arrays.x[as_size(token * arrays.ldx + i)] = formats::float_to_bf16(normal(random));
+        }
+        std::ranges::shuffle(routed, random);
+        for (std::int64_t slot = 0; slot < problem.slots; ++slot) {
+            const std::size_t pair = as_size(token * problem.slots + slot);
+            const bool is_shared = has_shared && slot == problem.slots - 1;
+            arrays.ids[pair] = is_shared ? static_cast<std::int32_t>(problem.experts - 1)
+                                         : routed[as_size(slot) % routed.size()];
+            arrays.weights[pair] = weight(random);
         }
     }
+    add_experts(arrays);
+    return arrays;
+}
+
+void add_experts(FusedMoeArrays& arrays) {
+    for (const std::int32_t id : arrays.ids) {
+        if (id >= 0 && id < arrays.problem.experts && arrays.weights_of(id) == nullptr) {
+            const std::int32_t first = arrays.distinct_experts == 0 ? id : id % arrays.distinct_experts;
+            arrays.experts.emplace(first, make_expert(arrays.problem, first, arrays.seed));
+        }
+    }
+}
+
+const ExpertWeights* FusedMoeArrays::weights_of(std::int32_t id) const {
+    if (id < 0 || id >= problem.experts) {
+        return nullptr;
+    }
+    const auto found = experts.find(distinct_experts == 0 ? id : id % distinct_experts);
+    return found == experts.end() ? nullptr : &found->second;
 }
 
 }  // namespace kiln::operators

@@ -98,9 +98,9 @@ void WeightDecoder::decode_mxfp4(std::size_t row, std::span<Number> out) const {
 std::vector<ChosenExpert> chosen_experts(const FusedMoeArrays& arrays, std::size_t m) {
     std::map<std::int32_t, ChosenExpert> chosen;
     for (std::size_t pair = 0; pair < m * as_size(arrays.problem.slots); ++pair) {
-        if (const auto found = arrays.experts.find(arrays.ids[pair]); found != arrays.experts.end()) {
+        if (const ExpertWeights* weights = arrays.weights_of(arrays.ids[pair])) {
             ChosenExpert& expert = chosen[arrays.ids[pair]];
-            expert.weights = &found->second;
+            expert.weights = weights;
             expert.pairs.push_back(pair);
         }
     }

@@ -32,6 +32,12 @@ struct FusedMoeArrays {
     std::vector<std::int32_t> ids;  // [m, slots]
     std::vector<float> weights;     // [m, slots]; NaN where the id names no expert
     std::map<std::int32_t, ExpertWeights> experts;
+    // Not 0: experts have the same weights where their ids have the same remainder by it, and of those there
+    // is the first.
+    std::int32_t distinct_experts = 0;
+
+    // Null where the id names no expert.
+    [[nodiscard]] const ExpertWeights* weights_of(std::int32_t id) const;
 };
 
 // Bytes of the arrays of all experts, as the kernels take them.
@@ -51,6 +57,12 @@ struct FusedMoeBytes {
 // is an ordinary one.
 [[nodiscard]] FusedMoeArrays make_fused_moe_case(const FusedMoeProblem& problem, std::int64_t m,
                                                  std::uint64_t seed);
+// What a model's step is like, for what a launch takes: each token chooses its experts anew, every one as
+// likely as any other and none twice; where their number is odd, the last one is shared, and in the last slot
+// of every token. Hundreds of experts are chosen, so few have weights of their own: no launch takes longer by
+// the values. Otherwise as above.
+[[nodiscard]] FusedMoeArrays make_typical_fused_moe_case(const FusedMoeProblem& problem, std::int64_t m,
+                                                         std::uint64_t seed);
 // Makes the weights of every expert that the ids name and that is not there yet; for a test that changed ids.
 void add_experts(FusedMoeArrays& arrays);
 

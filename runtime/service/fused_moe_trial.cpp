@@ -1,6 +1,7 @@
 #include "runtime/service/fused_moe_trial.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -115,9 +116,11 @@ class FusedMoeCase final : public TrialCase {
     [[nodiscard]] TrialInput of_experts(std::string_view name, std::size_t bytes, std::size_t expert_bytes,
                                         std::vector<std::uint8_t> ExpertWeights::*member) const {
         TrialInput input{name, {}, 0, bytes, {}};
-        for (const auto& [id, expert] : arrays_.experts) {
-            input.parts.push_back(
-                {static_cast<std::size_t>(id) * expert_bytes, std::as_bytes(std::span(expert.*member))});
+        for (const std::int32_t id : std::set(arrays_.ids.begin(), arrays_.ids.end())) {
+            if (const ExpertWeights* expert = arrays_.weights_of(id)) {
+                input.parts.push_back(
+                    {static_cast<std::size_t>(id) * expert_bytes, std::as_bytes(std::span(expert->*member))});
+            }
         }
         return input;
     }
@@ -132,6 +135,11 @@ class FusedMoeCase final : public TrialCase {
 std::unique_ptr<TrialCase> make_trial_case(const operators::FusedMoeProblem& problem, std::int64_t max_m,
                                            std::uint64_t seed) {
     return std::make_unique<FusedMoeCase>(operators::make_fused_moe_case(problem, max_m, seed));
+}
+
+std::unique_ptr<TrialCase> make_typical_trial_case(const operators::FusedMoeProblem& problem,
+                                                   std::int64_t max_m, std::uint64_t seed) {
+    return std::make_unique<FusedMoeCase>(operators::make_typical_fused_moe_case(problem, max_m, seed));
 }
 
 }  // namespace kiln::service

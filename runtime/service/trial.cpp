@@ -18,6 +18,12 @@ std::unique_ptr<TrialCase> make_case(const operators::TypedProblem& problem, std
     return std::visit([&](const auto& one) { return make_trial_case(one, max_m, seed); }, problem);
 }
 
+std::unique_ptr<TrialCase> make_typical_case(const operators::TypedProblem& problem, std::int64_t max_m,
+                                             std::uint64_t seed) {
+    const auto* fused_moe = std::get_if<operators::FusedMoeProblem>(&problem);
+    return fused_moe == nullptr ? nullptr : make_typical_trial_case(*fused_moe, max_m, seed);
+}
+
 Result<DeviceArray> load_weights(const std::shared_ptr<device::Device>& device, const TrialInput& input) {
     if (input.parts.empty()) {
         return DeviceArray::upload(device, input.bytes);

@@ -74,6 +74,10 @@ class Trial {
 // Inputs and reference of a problem, as Trial::create() makes them.
 [[nodiscard]] std::unique_ptr<TrialCase> make_case(const operators::TypedProblem& problem, std::int64_t max_m,
                                                    std::uint64_t seed);
+// The same for timing a launch, where what it takes goes by more than the sizes: inputs as a model's step has
+// them, in place of those that reach into every corner. Null where the values make no difference.
+[[nodiscard]] std::unique_ptr<TrialCase> make_typical_case(const operators::TypedProblem& problem,
+                                                           std::int64_t max_m, std::uint64_t seed);
 // One of a case's weights in the device's memory, as far as it is given.
 [[nodiscard]] Result<DeviceArray> load_weights(const std::shared_ptr<device::Device>& device,
                                                const TrialInput& input);

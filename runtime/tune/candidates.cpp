@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/operators/demands.hpp"
+
 namespace kiln::tune {
 
 namespace {
@@ -36,14 +38,15 @@ std::vector<tables::Constants> combinations(const operators::Space& space) {
 }
 
 std::vector<Candidate> candidates(const operators::Operator& op, const operators::Problem& problem,
-                                  std::int64_t m, const tables::Target& target,
-                                  const tables::Bucket* present) {
+                                  std::int64_t m, const tables::Target& target, const tables::Bucket* present,
+                                  std::span<const std::string> templates) {
     std::vector<Candidate> result;
     const auto add = [&](const operators::Template& source, tables::Constants constants) {
         Candidate candidate{{m, std::string(source.id()), std::move(constants)}, false};
         const bool is_new = std::ranges::none_of(
             result, [&](const Candidate& known) { return known.bucket == candidate.bucket; });
-        if (is_new && source.check(problem, candidate.bucket).empty()) {
+        if (is_new && source.check(problem, candidate.bucket).empty() &&
+            !operators::why_passed_over(op, problem, target, candidate.bucket)) {
             result.push_back(std::move(candidate));
         }
     };
@@ -51,7 +54,9 @@ std::vector<Candidate> candidates(const operators::Operator& op, const operators
         result.push_back({{present->max_m, present->template_id, present->constants}, true});
     }
     for (const operators::Template* source : op.templates()) {
-        if (source->processor() == target.processor) {
+        const bool is_asked =
+            templates.empty() || std::ranges::find(templates, source->id()) != templates.end();
+        if (is_asked && source->processor() == target.processor) {
             for (tables::Constants& constants : combinations(source->space(problem, m))) {
                 add(*source, std::move(constants));
             }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/operators/operator.hpp"
@@ -20,10 +22,12 @@ struct Candidate {
 [[nodiscard]] std::vector<tables::Constants> combinations(const operators::Space& space);
 
 // The bucket that serves now (null: none does), first; then, ending at `m`, what the operator's templates for
-// the processor declare as their space and accept, and the present one's template and constants. Each once,
-// in an order that depends on nothing else. Requires a problem that the operator's judge() accepts.
+// the processor declare as their space and accept, and the present one's template and constants: as far as
+// they meet what the problem demands. Each once, in an order that depends on nothing else. Requires a problem
+// that the operator's judge() accepts. Where `templates` names any, spaces of others are left out.
 [[nodiscard]] std::vector<Candidate> candidates(const operators::Operator& op,
                                                 const operators::Problem& problem, std::int64_t m,
-                                                const tables::Target& target, const tables::Bucket* present);
+                                                const tables::Target& target, const tables::Bucket* present,
+                                                std::span<const std::string> templates = {});
 
 }  // namespace kiln::tune

@@ -1,8 +1,11 @@
 #include "runtime/tune/choice.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
+
+#include "runtime/tune/median.hpp"
 
 namespace kiln::tune {
 
@@ -45,6 +48,22 @@ std::vector<std::size_t> ranking(std::span<const CandidateRecord> candidates) {
         }
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return us_of(candidates[i]); });
+    return order;
+}
+
+double screened_us(const CandidateRecord& candidate) {
+    std::vector<double> samples = candidate.finding.samples_us;
+    return samples.empty() ? us_of(candidate) : median(samples);
+}
+
+std::vector<std::size_t> finalists(std::span<const CandidateRecord> candidates, std::size_t count) {
+    std::vector<CandidateRecord> screened(candidates.begin(), candidates.end());
+    for (CandidateRecord& candidate : screened) {
+        candidate.finding.us = screened_us(candidate);
+    }
+    std::vector<std::size_t> order = ranking(screened);
+    std::size_t taken = 0;
+    std::erase_if(order, [&](std::size_t i) { return !candidates[i].present && ++taken > count; });
     return order;
 }
 
@@ -104,52 +123,145 @@ ChoiceRecord choose(std::span<const CandidateRecord> candidates, double min_impr
     return choice;
 }
 
+bool may_share(std::span<const tables::Bucket> present, const Decision& lesser, const Decision& larger) {
+    if (!lesser.bucket || !larger.bucket) {
+        return false;
+    }
+    const bool lies_between = std::ranges::any_of(present, [&](const tables::Bucket& bucket) {
+        return bucket.max_m > lesser.m && bucket.max_m < larger.m;
+    });
+    return !lies_between && lesser.bucket->template_id == larger.bucket->template_id &&
+           lesser.bucket->constants == larger.bucket->constants;
+}
+
 bool may_merge(double us, double larger_us, double min_improvement) {
     return improvement(larger_us, us) <= min_improvement;
 }
 
-std::vector<tables::Bucket> with_decisions(
-    std::span<const tables::Bucket> present, std::span<const Decision> decisions,
-    const std::function<bool(const tables::Bucket&)>& is_deterministic) {
-    std::vector<tables::Bucket> result;
+namespace {
+
+using Buckets = std::vector<tables::Bucket>;
+using IsDeterministic = std::function<bool(const tables::Bucket&)>;
+
+// The first of the buckets that reaches m; null: none does.
+const tables::Bucket* serving(std::span<const tables::Bucket> buckets, std::int64_t m) {
+    const auto found =
+        std::ranges::find_if(buckets, [m](const tables::Bucket& bucket) { return bucket.max_m >= m; });
+    return found == buckets.end() ? nullptr : &*found;
+}
+
+// Those that `is_one` takes and that some M reaches.
+Buckets reached(std::span<const tables::Bucket> buckets, const IsDeterministic& is_one) {
+    Buckets result;
+    for (const tables::Bucket& bucket : buckets) {
+        if (is_one(bucket) && (result.empty() || bucket.max_m > result.back().max_m)) {
+            result.push_back(bucket);
+        }
+    }
+    return result;
+}
+
+tables::Bucket ending_at(tables::Bucket bucket, std::int64_t m) {
+    if (bucket.max_m != m) {
+        bucket.max_m = m;
+        bucket.max_pairs.reset();
+    }
+    return bucket;
+}
+
+// The decisions put into buckets whose ends ascend.
+Buckets decided(std::span<const tables::Bucket> present, std::span<const Decision> decisions) {
+    Buckets result;
     std::size_t next = 0;     // of present
     std::int64_t begin = 1;   // the first M that nothing in `result` serves yet
     std::int64_t last_m = 0;  // the decision before
     const auto keep = [&](const tables::Bucket& bucket) {
-        result.push_back(bucket);
-        begin = std::max(begin, bucket.max_m + 1);
-    };
-    // One that ends within what is served already is out of reach, but for the problems that demand what is
-    // deterministic.
-    const auto is_reached = [&](const tables::Bucket& bucket) {
-        return bucket.max_m >= begin || (!result.empty() && result.back().max_m == bucket.max_m &&
-                                         !is_deterministic(result.back()) && is_deterministic(bucket));
+        if (bucket.max_m >= begin) {
+            result.push_back(bucket);
+            begin = bucket.max_m + 1;
+        }
     };
     for (const Decision& decision : decisions) {
-        while (next < present.size() && present[next].max_m < decision.m) {
-            if (is_reached(present[next])) {
-                keep(present[next]);
-            }
-            ++next;
+        for (; next < present.size() && present[next].max_m < decision.m; ++next) {
+            keep(present[next]);
         }
         if (decision.bucket && decision.m >= begin) {
             // Of the bucket that serves it now, what lies at or below the decision before stays.
-            if (next < present.size() && last_m >= begin) {
-                tables::Bucket part = present[next];
-                part.max_m = last_m;
-                part.max_pairs.reset();
-                keep(part);
+            if (next < present.size()) {
+                keep(ending_at(present[next], last_m));
             }
             keep(*decision.bucket);
         }
         last_m = decision.m;
     }
     for (; next < present.size(); ++next) {
-        if (is_reached(present[next])) {
-            keep(present[next]);
+        keep(present[next]);
+    }
+    return result;
+}
+
+// What serves one run of Ms: a problem without demands, and one that demands what is deterministic. The same
+// bucket where the former is deterministic: a lookup for the latter finds it.
+struct Served {
+    std::int64_t last = 0;  // of the run
+    const tables::Bucket* plain = nullptr;
+    const tables::Bucket* deterministic = nullptr;  // null: none does
+};
+
+bool is_same(const tables::Bucket* one, const tables::Bucket* other) {
+    return one == nullptr || other == nullptr ? one == other : *one == *other;
+}
+
+// The last Ms of the runs in which neither row of buckets changes, in order.
+std::vector<std::int64_t> ends_of(const Buckets& one, const Buckets& other) {
+    std::set<std::int64_t> ends;
+    for (const Buckets* buckets : {&one, &other}) {
+        for (const tables::Bucket& bucket : *buckets) {
+            ends.insert(bucket.max_m);
+        }
+    }
+    return {ends.begin(), ends.end()};
+}
+
+// One row of buckets that serves as the runs say.
+Buckets merged(std::span<const Served> runs) {
+    Buckets result;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        const auto& [last, plain, deterministic] = runs[i];
+        const Served next = i + 1 < runs.size() ? runs[i + 1] : Served{};
+        const bool ends_deterministic =
+            deterministic != nullptr && !is_same(deterministic, next.deterministic);
+        // One that is not deterministic ends where the one behind it does, which would serve in its place.
+        if (ends_deterministic || !is_same(plain, next.plain)) {
+            result.push_back(ending_at(*plain, last));
+        }
+        if (ends_deterministic && !is_same(plain, deterministic)) {
+            result.push_back(ending_at(*deterministic, last));
         }
     }
     return result;
+}
+
+}  // namespace
+
+std::vector<tables::Bucket> with_decisions(std::span<const tables::Bucket> present,
+                                           std::span<const Decision> decisions, Demand demand,
+                                           const IsDeterministic& is_deterministic) {
+    Buckets plain = reached(present, [](const tables::Bucket&) { return true; });
+    Buckets deterministic = reached(present, is_deterministic);
+    Buckets& tuned = demand == Demand::none ? plain : deterministic;
+    tuned = decided(tuned, decisions);
+    std::vector<Served> runs;
+    for (const std::int64_t last : ends_of(plain, deterministic)) {
+        Served run{last, serving(plain, last), serving(deterministic, last)};
+        if (run.plain == nullptr || is_deterministic(*run.plain)) {
+            // One bucket serves both: the one that was tuned.
+            const bool takes_plain = run.plain != nullptr && (demand == Demand::none || !run.deterministic);
+            run.plain = run.deterministic = takes_plain ? run.plain : run.deterministic;
+        }
+        runs.push_back(run);
+    }
+    return merged(runs);
 }
 
 }  // namespace kiln::tune

@@ -30,6 +30,10 @@
 
 namespace kiln::tune {
 
+// Goes up with every change of what is above, or of what is counted for it: costs of different revisions can
+// not be compared. Never down.
+inline constexpr std::int64_t kCostModelRevision = 1;
+
 // One kernel of a launch.
 struct KernelWork {
     std::string symbol;

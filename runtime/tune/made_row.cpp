@@ -1,10 +1,13 @@
 #include "runtime/tune/made_row.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/operators/demands.hpp"
 #include "runtime/tune/record_json.hpp"
 
 namespace kiln::tune {
@@ -12,7 +15,7 @@ namespace kiln::tune {
 namespace {
 
 constexpr std::string_view kModel = "model";
-constexpr std::string_view kMeasured = "measured";
+constexpr std::array<std::string_view, 3> kOfMeasurements{"measured", "published", "imported"};
 
 Json tuned_json(const ChoiceRecord& choice) {
     Json one = {{"m", choice.subject.m}};
@@ -44,7 +47,7 @@ tables::Row made_row(const TunedProblem& tuned, const Conditions& conditions,
                      std::vector<tables::Bucket> buckets) {
     tables::Row row;
     row.operator_name = tuned.op->name();
-    row.problem = operators::essential(*tuned.op, tuned.problem);
+    row.problem = operators::essential(*tuned.op, operators::without_demands(*tuned.op, tuned.problem));
     row.target = tuned.target;
     if (tuned.before != nullptr) {
         row.cu_num = tuned.before->cu_num;
@@ -67,10 +70,11 @@ tables::Row made_row(const TunedProblem& tuned, const Conditions& conditions,
 }
 
 std::string gives_way_to(const Conditions& conditions, const tables::Row& there) {
-    if (conditions.kind != kModel || there.provenance.kind != kMeasured) {
+    const std::string& kind = there.provenance.kind;
+    if (conditions.kind != kModel || std::ranges::find(kOfMeasurements, kind) == kOfMeasurements.end()) {
         return {};
     }
-    return fmt::format("{} is measured, and a model never takes its place", there.origin.text());
+    return fmt::format("{} is {}, and a model never takes its place", there.origin.text(), kind);
 }
 
 }  // namespace kiln::tune

@@ -39,7 +39,8 @@ Json head_of(std::string_view record, const Subject& subject, const Conditions& 
               {"min_improvement", conditions.min_improvement},
               {"warmup", conditions.warmup},
               {"iters", conditions.iters},
-              {"processes", conditions.processes}}}};
+              {"processes", conditions.processes},
+              {"model", conditions.model}}}};
 }
 
 Subject subject_of(const Json& line) {
@@ -63,6 +64,7 @@ Conditions conditions_of(const Json& line) {
             .warmup = settings.at("warmup").get<std::int64_t>(),
             .iters = settings.at("iters").get<std::int64_t>(),
             .processes = settings.at("processes").get<std::int64_t>(),
+            .model = settings.value("model", std::int64_t{0}),
             .date = line.at("date").get<std::string>()};
 }
 
@@ -74,6 +76,12 @@ std::optional<Ranked> ranked_from(const Json& value) {
     return value.is_null()
                ? std::nullopt
                : std::optional(Ranked{bucket_from(value.at("bucket")), value.at("us").get<double>()});
+}
+
+// Whether two records, candidates or choices, say something of the same subject under the same conditions.
+template <class Record>
+bool is_of(const Record& one, const Record& other) {
+    return one.subject == other.subject && one.conditions.difference(other.conditions).empty();
 }
 
 void add_final(const Json& line, Records& records) {
@@ -101,18 +109,30 @@ void add_line(const Json& line, Records& records) {
     }
     const auto record = line.at("record").get<std::string>();
     if (record == "candidate") {
-        records.candidates.push_back({subject_of(line),
-                                      conditions_of(line),
-                                      bucket_from(line.at("bucket")),
-                                      line.at("present").get<bool>(),
-                                      finding_from(line),
-                                      {}});
+        CandidateRecord candidate{subject_of(line),
+                                  conditions_of(line),
+                                  bucket_from(line.at("bucket")),
+                                  line.at("present").get<bool>(),
+                                  line.value("code", std::string()),
+                                  finding_from(line),
+                                  {}};
+        std::erase_if(records.candidates, [&](const CandidateRecord& earlier) {
+            return is_of(earlier, candidate) && earlier.present == candidate.present &&
+                   (candidate.present || earlier.bucket == candidate.bucket);
+        });
+        records.candidates.push_back(std::move(candidate));
     } else if (record == "final") {
         add_final(line, records);
     } else if (record == "choice") {
-        records.choices.push_back({subject_of(line), conditions_of(line), ranked_from(line.at("winner")),
-                                   ranked_from(line.at("runner_up")), ranked_from(line.at("present")),
-                                   line.at("stays").get<bool>(), line.at("why").get<std::string>()});
+        ChoiceRecord choice{subject_of(line),
+                            conditions_of(line),
+                            ranked_from(line.at("winner")),
+                            ranked_from(line.at("runner_up")),
+                            ranked_from(line.at("present")),
+                            line.at("stays").get<bool>(),
+                            line.at("why").get<std::string>()};
+        std::erase_if(records.choices, [&](const ChoiceRecord& earlier) { return is_of(earlier, choice); });
+        records.choices.push_back(std::move(choice));
     } else {
         throw std::invalid_argument(
             fmt::format("expected the record candidate, final or choice, found {}", record));
@@ -141,7 +161,7 @@ std::string Conditions::difference(const Conditions& other) const {
           differs("seed", seed, other.seed), differs("error bound", error_bound, other.error_bound),
           differs("min improvement", min_improvement, other.min_improvement),
           differs("warmup", warmup, other.warmup), differs("iters", iters, other.iters),
-          differs("processes", processes, other.processes)}) {
+          differs("processes", processes, other.processes), differs("cost model", model, other.model)}) {
         if (!said.empty()) {
             return said;
         }
@@ -149,10 +169,16 @@ std::string Conditions::difference(const Conditions& other) const {
     return {};
 }
 
+bool ChoiceRecord::says_same(const ChoiceRecord& other) const {
+    return is_of(*this, other) && winner == other.winner && runner_up == other.runner_up &&
+           present == other.present && stays == other.stays && why == other.why;
+}
+
 std::string candidate_line(const CandidateRecord& record) {
     Json line = head_of("candidate", record.subject, record.conditions);
     line["bucket"] = to_json(record.bucket);
     line["present"] = record.present;
+    line["code"] = record.code;
     add_finding(line, record.finding);
     return line_of(line);
 }

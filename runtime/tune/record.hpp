@@ -5,14 +5,19 @@
 //   "schema": 1, "record": "candidate", "final" or "choice", "operator", "problem" (complete), "target", "m",
 //   "kind": "measured" or "model", "device": {"name", "target", "compute_units", "simulated"}, "driver",
 //   "compiler", "date": "2026-11-30", "settings": {"seed", "error_bound",
-//   "min_improvement", "warmup", "iters", "processes"}
-// "candidate": "bucket": {"max_m", "template", "constants"}, "present", "status", then as far as it came:
-//   "message", "error", "bound", "us", and "samples_us" or "cost"
+//   "min_improvement", "warmup", "iters", "processes", "model": the revision of the cost model, 0 where
+//   there is none}
+// "candidate": "bucket": {"max_m", "template", "constants"}, "present", "code": digits that are others when
+//   its kernels are compiled from other sources, or otherwise, "status", then as far as it came: "message",
+//   "error", "bound", "us", and "samples_us" or "cost"
 // "final": a finalist replayed longer: "bucket", "us", "finals_us", a median for each process; this "us" is
 //   what decides
 // "choice": "winner", "runner_up" and "present", each {"bucket", "us"} or null; "stays", "why"
 // A "us" is always of the whole launch, end to end, never a sum of stages that were timed alone; where the
 // kind is "model", nothing was timed. A reader ignores members that it does not know.
+//
+// Of records of one subject under the same conditions the last one holds: of candidates with one bucket, of
+// those that are "present", of choices.
 //
 // Version history of the schema: 1.
 #pragma once
@@ -62,6 +67,7 @@ struct Conditions {
     double error_bound = 0;      // as a part of the operator's own
     double min_improvement = 0;  // percent
     std::int64_t warmup = 0, iters = 0, processes = 0;
+    std::int64_t model = 0;  // kCostModelRevision; 0: what was measured
     std::string date;
 
     // Whether results of both may stand in one file; names the first member that differs, empty: none.
@@ -83,6 +89,7 @@ struct CandidateRecord {
     Conditions conditions;
     tables::Bucket bucket;
     bool present = false;
+    std::string code;  // of what its kernels are compiled from; empty where that can not be said
     Finding finding;
     std::vector<double> finals_us;  // of a finalist, once it was replayed longer: finding.us is their median
 };
@@ -90,6 +97,8 @@ struct CandidateRecord {
 struct Ranked {
     tables::Bucket bucket;
     double us = 0;
+
+    friend bool operator==(const Ranked&, const Ranked&) = default;
 };
 
 struct ChoiceRecord {
@@ -98,10 +107,13 @@ struct ChoiceRecord {
     std::optional<Ranked> winner, runner_up, present;
     bool stays = false;  // the present bucket
     std::string why;     // a sentence
+
+    // Whatever the dates.
+    [[nodiscard]] bool says_same(const ChoiceRecord& other) const;
 };
 
 struct Records {
-    std::vector<CandidateRecord> candidates;  // in the order of the file
+    std::vector<CandidateRecord> candidates;  // that hold, in the order of the file
     std::vector<ChoiceRecord> choices;
 };
 

@@ -2,13 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <utility>
-
-#include <fmt/format.h>
-
-#include "runtime/operators/decline.hpp"
-#include "runtime/service/trial.hpp"
 
 namespace kiln::tune {
 
@@ -16,7 +10,6 @@ namespace {
 
 using device::Device;
 using device::Stream;
-using service::DeviceArray;
 
 constexpr std::size_t kCachesFull = 3;   // what the copies come to, in last caches
 constexpr std::size_t kLaunches = 64;    // of a replay, so that its own start is little of it
@@ -57,42 +50,6 @@ std::size_t num_copies(const device::DeviceInfo& info, const std::vector<service
     return std::clamp<std::size_t>(info.memory_bytes / kMemoryParts / taken, 1, wanted);
 }
 
-// What a launch reads and writes beside the weights.
-struct Arrays {
-    std::vector<DeviceArray> inputs, outputs;
-    std::optional<DeviceArray> workspace;
-};
-
-Result<Arrays> make_arrays(const std::shared_ptr<Device>& device, const service::TrialCase& arrays,
-                           const service::Plan& plan, std::int64_t m) {
-    Arrays made;
-    for (const service::TrialInput& input : arrays.inputs(m)) {
-        Result<DeviceArray> memory = DeviceArray::upload(device, input.bytes);
-        if (!memory) {
-            return fail(memory);
-        }
-        made.inputs.push_back(*std::move(memory));
-    }
-    for (const service::TrialOutput& output : arrays.outputs(m)) {
-        Result<DeviceArray> memory = DeviceArray::create(device, output.bytes);
-        if (!memory) {
-            return fail(memory);
-        }
-        made.outputs.push_back(*std::move(memory));
-    }
-    if (const std::int64_t bytes = plan.workspace_bytes(m); bytes > 0) {
-        Result<DeviceArray> memory = DeviceArray::create(device, static_cast<std::size_t>(bytes));
-        if (!memory) {
-            return fail(memory);
-        }
-        made.workspace.emplace(*std::move(memory));
-        if (auto ready = plan.init_workspace(nullptr, made.workspace->get(), bytes); !ready) {
-            return tl::unexpected(std::move(ready.error().error));
-        }
-    }
-    return made;
-}
-
 Result<Device::Graph> record(Device& device, Stream stream, const std::function<Result<void>()>& enqueue) {
     if (Result<void> begun = device.begin_capture(stream); !begun) {
         return fail(begun);
@@ -109,16 +66,13 @@ Result<Device::Graph> record(Device& device, Stream stream, const std::function<
 
 Result<std::unique_ptr<ReplayTimer>> ReplayTimer::create(std::shared_ptr<Device> device,
                                                          std::shared_ptr<const service::TrialCase> arrays) {
-    const std::vector<service::TrialInput> weights = arrays->weights();
-    std::vector<Copy> copies(num_copies(device->info(), weights));
-    for (Copy& copy : copies) {
-        for (const service::TrialInput& input : weights) {
-            Result<DeviceArray> memory = service::load_weights(device, input);
-            if (!memory) {
-                return fail(memory);
-            }
-            copy.push_back(*std::move(memory));
+    std::vector<Weights> copies(num_copies(device->info(), arrays->weights()));
+    for (Weights& copy : copies) {
+        Result<Weights> loaded = load_weights(device, *arrays);
+        if (!loaded) {
+            return fail(loaded);
         }
+        copy = *std::move(loaded);
     }
     return std::unique_ptr<ReplayTimer>(
         new ReplayTimer(std::move(device), std::move(arrays), std::move(copies)));
@@ -126,7 +80,7 @@ Result<std::unique_ptr<ReplayTimer>> ReplayTimer::create(std::shared_ptr<Device>
 
 Result<std::vector<double>> ReplayTimer::time(const service::Plan& plan, std::int64_t m, std::int64_t warmup,
                                               std::int64_t iters) const {
-    const Result<Arrays> arrays = make_arrays(device_, *arrays_, plan, m);
+    const Result<LaunchArrays> arrays = LaunchArrays::create(case_, plan, m);
     if (!arrays) {
         return tl::unexpected<Error>(arrays.error());
     }
@@ -137,20 +91,12 @@ Result<std::vector<double>> ReplayTimer::time(const service::Plan& plan, std::in
     const Owned stream(*device_, *made_stream, &Device::destroy_stream);
 
     const std::size_t launches = (kLaunches + copies_.size() - 1) / copies_.size() * copies_.size();
-    const std::vector<void*> inputs = pointers_of(arrays->inputs), outputs = pointers_of(arrays->outputs);
-    void* const workspace = arrays->workspace ? arrays->workspace->get() : nullptr;
-    const Result<Device::Graph> recorded = record(*device_, stream.get(), [&]() -> Result<void> {
-        for (std::size_t i = 0; i < launches; ++i) {
-            const std::vector<void*> weights = pointers_of(copies_[i % copies_.size()]);
-            if (const kiln_status status =
-                    arrays_->launch(plan, stream.get(), m, {weights, inputs, outputs, workspace});
-                status != KILN_OK) {
-                return fail(ErrorCode::launch_failed, Stage::launch,
-                            fmt::format("a launch that is recorded: {}",
-                                        status > 0 ? operators::decline_text(status) : "refused"));
-            }
+    const Result<Device::Graph> recorded = record(*device_, stream.get(), [&] {
+        Result<void> enqueued;
+        for (std::size_t i = 0; i < launches && enqueued; ++i) {
+            enqueued = arrays->enqueue(plan, stream.get(), copies_[i % copies_.size()]);
         }
-        return {};
+        return enqueued;
     });
     if (!recorded) {
         return tl::unexpected<Error>(recorded.error());

@@ -11,9 +11,9 @@
 
 #include "base/error.hpp"
 #include "runtime/device/device.hpp"
-#include "runtime/service/device_array.hpp"
 #include "runtime/service/plan.hpp"
 #include "runtime/service/trial_case.hpp"
+#include "runtime/tune/launch_arrays.hpp"
 
 namespace kiln::tune {
 
@@ -29,15 +29,13 @@ class ReplayTimer {
                                                    std::int64_t warmup, std::int64_t iters) const;
 
   private:
-    using Copy = std::vector<service::DeviceArray>;  // of the weights
-
     ReplayTimer(std::shared_ptr<device::Device> device, std::shared_ptr<const service::TrialCase> arrays,
-                std::vector<Copy> copies)
-        : device_(std::move(device)), arrays_(std::move(arrays)), copies_(std::move(copies)) {}
+                std::vector<Weights> copies)
+        : device_(std::move(device)), case_(std::move(arrays)), copies_(std::move(copies)) {}
 
     const std::shared_ptr<device::Device> device_;
-    const std::shared_ptr<const service::TrialCase> arrays_;
-    const std::vector<Copy> copies_;
+    const std::shared_ptr<const service::TrialCase> case_;
+    const std::vector<Weights> copies_;
 };
 
 }  // namespace kiln::tune

@@ -18,10 +18,13 @@
 #include <fmt/ranges.h>
 
 #include "base/file.hpp"
+#include "runtime/operators/demands.hpp"
 #include "runtime/service/service.hpp"
 #include "runtime/service/trial.hpp"
 #include "runtime/tables/writer.hpp"
 #include "runtime/tune/kernel_work.hpp"
+#include "runtime/tune/launch_counter.hpp"
+#include "runtime/tune/median.hpp"
 #include "runtime/tune/record_json.hpp"
 #include "runtime/tune/replay_timer.hpp"
 
@@ -66,12 +69,6 @@ Finding failed(const Error& error) {
     return finding;
 }
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
-}
-
 // The problem under way.
 class Session {
   public:
@@ -98,22 +95,15 @@ class Session {
         }
         std::unique_ptr<Session> session(
             new Session(*std::move(table), *std::move(service), *std::move(device), request));
-        if (session->device_->info().simulated) {
-            return session;
-        }
-        Result<std::unique_ptr<ReplayTimer>> timer = ReplayTimer::create(session->device_, session->arrays_);
-        if (!timer) {
-            return fail(timer);
-        }
-        session->timer_ = *std::move(timer);
-        return session;
+        Result<void> ready = session->make_ready();
+        return ready ? Result<std::unique_ptr<Session>>(std::move(session)) : fail(ready);
     }
 
     Finding attempt(const Json& request) {
         const std::int64_t m = request.at("m").get<std::int64_t>();
         tables::Row row;
         row.operator_name = op_.name();
-        row.problem = operators::essential(op_, problem_);
+        row.problem = operators::essential(op_, operators::without_demands(op_, problem_));
         row.target = *tables::parse_target(target_);
         row.buckets = {bucket_from(request.at("bucket"))};
         row.provenance.document = kProvenance;
@@ -137,8 +127,28 @@ class Session {
           op_(*operators::find_operator(request.at("operator").get<std::string>())),
           problem_(problem_from(request.at("problem"))),
           target_(request.at("target").get<std::string>()),
-          arrays_(service::make_case(op_.typed(problem_), request.at("max_m").get<std::int64_t>(),
-                                     request.at("seed").get<std::uint64_t>())) {}
+          max_m_(request.at("max_m").get<std::int64_t>()),
+          seed_(request.at("seed").get<std::uint64_t>()),
+          arrays_(service::make_case(op_.typed(problem_), max_m_, seed_)) {}
+
+    // What is timed, or counted.
+    Result<void> make_ready() {
+        std::shared_ptr<const service::TrialCase> typical =
+            service::make_typical_case(op_.typed(problem_), max_m_, seed_);
+        const bool is_simulated = device_->info().simulated;
+        if (typical == nullptr && is_simulated) {
+            return {};  // the check's first launch is counted
+        }
+        const auto put = [](auto& member, auto made) -> Result<void> {
+            if (!made) {
+                return fail(made);
+            }
+            member = *std::move(made);
+            return {};
+        };
+        return is_simulated ? put(counter_, LaunchCounter::create(device_, typical))
+                            : put(timer_, ReplayTimer::create(device_, typical ? typical : arrays_));
+    }
 
     Finding attempt(const std::shared_ptr<const service::Plan>& plan, std::int64_t m, const Json& request) {
         const service::PlanBucket& bucket = *plan->bucket_for(m);
@@ -165,7 +175,7 @@ class Session {
                                              : result->remark;
             return finding;
         }
-        const Result<void> valued = device_->info().simulated ? value_by_model(bucket, *result, finding)
+        const Result<void> valued = device_->info().simulated ? value_by_model(*plan, *result, finding)
                                                               : value_by_time(*plan, m, request, finding);
         if (!valued) {
             return failed(valued.error());
@@ -174,9 +184,14 @@ class Session {
         return finding;
     }
 
-    Result<void> value_by_model(const service::PlanBucket& bucket, const service::TrialResult& result,
+    Result<void> value_by_model(const service::Plan& plan, const service::TrialResult& result,
                                 Finding& finding) {
-        const Result<std::vector<KernelWork>> work = kernel_work(*service_, bucket, result.launches);
+        const Result<std::vector<device::ExecutionCounts>> counts =
+            counter_ == nullptr ? result.launches : counter_->count(plan, result.m);
+        if (!counts) {
+            return tl::unexpected<Error>(counts.error());
+        }
+        const Result<std::vector<KernelWork>> work = kernel_work(*service_, *result.bucket, *counts);
         if (!work) {
             return tl::unexpected<Error>(work.error());
         }
@@ -207,8 +222,11 @@ class Session {
     const operators::Operator& op_;
     const operators::Problem problem_;
     const std::string target_;
-    const std::shared_ptr<const service::TrialCase> arrays_;
-    std::unique_ptr<ReplayTimer> timer_;  // on a real device
+    const std::int64_t max_m_;
+    const std::uint64_t seed_;
+    const std::shared_ptr<const service::TrialCase> arrays_;  // for the check
+    std::unique_ptr<LaunchCounter> counter_;                  // on the simulator, of a typical case
+    std::unique_ptr<ReplayTimer> timer_;                      // on a real device
 };
 
 // The answer to one request; throws where that is of another form.

@@ -11,9 +11,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/digest.hpp"
+#include "runtime/operators/demands.hpp"
 #include "runtime/tune/candidates.hpp"
 #include "runtime/tune/choice.hpp"
 #include "runtime/tune/made_row.hpp"
+#include "runtime/tune/median.hpp"
 #include "runtime/tune/record_file.hpp"
 #include "runtime/tune/trial_runner.hpp"
 
@@ -62,13 +65,8 @@ Conditions conditions_of(service::Service& service, const device::DeviceInfo& in
             .warmup = options.warmup,
             .iters = options.iters,
             .processes = options.processes,
+            .model = info.simulated ? kCostModelRevision : 0,
             .date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(now))};
-}
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::ranges::nth_element(values, middle);
-    return *middle;
 }
 
 // What is known of one candidate while it is under way.
@@ -80,7 +78,7 @@ struct Entry {
 
 struct Work {
     TunedProblem tuned;
-    tables::Row row;                                     // for specialising: the problem and the target
+    tables::Row row;  // the problem and the target, with the buckets that serve the problem now
     std::map<std::int64_t, std::vector<Entry>> entries;  // by M
     // Whether a bucket computes the same bits run after run.
     [[nodiscard]] bool is_deterministic(const tables::Bucket& bucket) const {
@@ -100,7 +98,11 @@ class Tuning {
   private:
     [[nodiscard]] bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
     [[nodiscard]] Result<Work> plan(const TuneSubject& subject);
-    void take_known(Work& work);
+    // What an earlier tune left of it, where that is still of the same code.
+    void take_known(Work& work) const;
+    [[nodiscard]] bool is_kept(const CandidateRecord& found) const;
+    // Tells what a bucket compiles to from what its kernels' sources or options make of it otherwise.
+    [[nodiscard]] std::string code_of(const Work& work, const tables::Bucket& bucket) const;
     // Compiles whatever is to be tried, and notes what does not compile.
     void compile(std::vector<Work>& works);
     // False when it was stopped.
@@ -132,25 +134,32 @@ Result<Work> Tuning::plan(const TuneSubject& subject) {
     work.tuned.op = subject.op;
     work.tuned.problem = subject.problem;
     work.tuned.target = {device->processor, {}};
-    if (auto row = service_.select(*subject.op, subject.problem, {*device, info_.num_compute_units})) {
-        work.tuned.before = *row;
-        work.tuned.target = (*row)->target;
-    } else if (row.error().decline != KILN_DECLINE_SHAPE && row.error().decline != KILN_DECLINE_PROCESSOR) {
-        return tl::unexpected<Error>(row.error().error);
-    }
+    // The row as a whole: it serves problems with other demands too.
+    const service::Explanation shown =
+        service_.explain(*subject.op, operators::without_demands(*subject.op, subject.problem), 1,
+                         {*device, info_.num_compute_units});
     work.row.operator_name = subject.op->name();
+    if (shown.row != nullptr) {
+        work.tuned.before = shown.row;
+        work.tuned.target = shown.row->target;
+        work.row = operators::serving(*subject.op, *shown.row, subject.problem);
+    } else if (shown.refusal->decline != KILN_DECLINE_SHAPE &&
+               shown.refusal->decline != KILN_DECLINE_PROCESSOR) {
+        return tl::unexpected<Error>(shown.refusal->error);
+    }
     work.row.problem = subject.problem;
     work.row.target = work.tuned.target;
     for (const std::int64_t m : options_.m) {
-        const tables::Bucket* present =
-            work.tuned.before != nullptr ? work.tuned.before->bucket_for(m) : nullptr;
+        const tables::Bucket* present = work.row.bucket_for(m);
         std::vector<Entry>& entries = work.entries[m];
-        for (Candidate& candidate : candidates(*subject.op, subject.problem, m, work.tuned.target, present)) {
+        for (Candidate& candidate :
+             candidates(*subject.op, subject.problem, m, work.tuned.target, present, options_.templates)) {
             Entry entry;
             entry.record.subject = {std::string(subject.op->name()), subject.problem,
                                     work.tuned.target.text(), m};
             entry.record.conditions = result_.conditions;
             entry.record.bucket = std::move(candidate.bucket);
+            entry.record.code = code_of(work, entry.record.bucket);
             entry.record.present = candidate.present;
             entries.push_back(std::move(entry));
         }
@@ -167,15 +176,34 @@ Result<Work> Tuning::plan(const TuneSubject& subject) {
     return work;
 }
 
-void Tuning::take_known(Work& work) {
+std::string Tuning::code_of(const Work& work, const tables::Bucket& bucket) const {
+    constexpr std::size_t kDigits = 16;
+    const Result<operators::Pipeline> pipeline = service_.pipeline(work.row, bucket);
+    if (!pipeline) {
+        return {};
+    }
+    std::string documents;
+    for (const auto& [specialisation, offset] : pipeline->stages) {
+        documents += specialisation.request_document + "\n";
+    }
+    return sha256(documents).hex().substr(0, kDigits);
+}
+
+bool Tuning::is_kept(const CandidateRecord& found) const {
+    const Status status = found.finding.status;
+    return !options_.retry || status == Status::ok || status == Status::wrong;
+}
+
+void Tuning::take_known(Work& work) const {
     for (const CandidateRecord& found : file_->found().candidates) {
         const auto entries = work.entries.find(found.subject.m);
         if (entries == work.entries.end()) {
             continue;
         }
         for (Entry& entry : entries->second) {
-            if (!entry.known && entry.record.subject == found.subject &&
-                entry.record.bucket == found.bucket && entry.record.present == found.present) {
+            if (is_kept(found) && entry.record.subject == found.subject &&
+                entry.record.bucket == found.bucket && entry.record.present == found.present &&
+                entry.record.code == found.code) {
                 entry.record = found;
                 entry.known = true;
             }
@@ -284,25 +312,22 @@ Result<bool> Tuning::screen(Work& work) {
 }
 
 Result<bool> Tuning::replay_finalists(Work& work) {
-    std::vector<std::pair<std::int64_t, Entry*>> finalists;
+    std::vector<std::pair<std::int64_t, Entry*>> left;
     for (auto& [m, entries] : work.entries) {
         std::vector<CandidateRecord> records;
         for (const Entry& entry : entries) {
             records.push_back(entry.record);
         }
-        std::size_t taken = 0;
-        for (const std::size_t i : ranking(records)) {
-            const bool is_one = records[i].present || taken < kFinalists;
-            taken += records[i].present ? 0 : 1;
-            if (is_one && entries[i].record.finals_us.empty()) {
-                finalists.emplace_back(m, &entries[i]);
+        for (const std::size_t i : finalists(records, kFinalists)) {
+            if (entries[i].record.finals_us.empty()) {
+                left.emplace_back(m, &entries[i]);
             }
         }
     }
     std::map<Entry*, std::vector<double>> medians;
-    for (std::int64_t process = 0; process < options_.processes && !finalists.empty(); ++process) {
+    for (std::int64_t process = 0; process < options_.processes && !left.empty(); ++process) {
         TrialRunner trials = runner(work);
-        for (const auto& [m, entry] : finalists) {
+        for (const auto& [m, entry] : left) {
             if (stopped()) {
                 return false;
             }
@@ -321,7 +346,7 @@ Result<bool> Tuning::replay_finalists(Work& work) {
             }
         }
     }
-    for (const auto& [m, entry] : finalists) {
+    for (const auto& [m, entry] : left) {
         const std::vector<double>& replayed = medians[entry];
         // One that fails now is none that decides.
         if (std::ssize(replayed) == options_.processes) {
@@ -337,21 +362,19 @@ Result<bool> Tuning::replay_finalists(Work& work) {
 
 Result<std::optional<bool>> Tuning::merges(Work& work, std::int64_t m, const tables::Bucket& own,
                                            const tables::Bucket& larger) {
-    const auto us_of = [](const CandidateRecord& record) {
-        // As it was screened: finalists were replayed longer, and the other was not.
-        return record.finding.samples_us.empty() ? record.finding.us.value_or(0)
-                                                 : median(record.finding.samples_us);
-    };
     std::vector<Entry>& entries = work.entries.at(m);
     const auto winner = std::ranges::find_if(
         entries, [&](const Entry& entry) { return entry.record.bucket == own && !entry.record.present; });
-    const double own_us = us_of(winner->record);
+    // Finalists were replayed longer, and the other was not.
+    const double own_us = screened_us(winner->record);
     Entry entry{winner->record, false, {}};
     entry.record.bucket = larger;
     entry.record.finals_us.clear();
     entry.record.conditions = result_.conditions;
+    entry.record.code = code_of(work, larger);
     for (const CandidateRecord& found : file_->found().candidates) {
-        if (found.subject == entry.record.subject && found.bucket == larger && !found.present) {
+        if (is_kept(found) && found.subject == entry.record.subject && found.bucket == larger &&
+            !found.present && found.code == entry.record.code) {
             entry.record = found;
             entry.known = true;
         }
@@ -370,7 +393,7 @@ Result<std::optional<bool>> Tuning::merges(Work& work, std::int64_t m, const tab
         }
     }
     return entry.record.finding.status == Status::ok &&
-           may_merge(own_us, us_of(entry.record), options_.min_improvement);
+           may_merge(own_us, screened_us(entry.record), options_.min_improvement);
 }
 
 Result<bool> Tuning::decide(Work& work) {
@@ -384,27 +407,21 @@ Result<bool> Tuning::decide(Work& work) {
         choice.conditions = result_.conditions;
         const bool is_new = choice.winner && !choice.stays;
         decisions.push_back({m, is_new ? std::optional(choice.winner->bucket) : std::nullopt});
-        const auto& found = file_->found().choices;
-        if (std::ranges::find(found, choice.subject, &ChoiceRecord::subject) == found.end()) {
+        if (std::ranges::none_of(file_->found().choices,
+                                 [&](const ChoiceRecord& found) { return found.says_same(choice); })) {
             if (Result<void> kept = file_->append(choice_line(choice)); !kept) {
                 return tl::unexpected<Error>(kept.error());
             }
         }
         work.tuned.choices.push_back(std::move(choice));
     }
-    const std::span<const tables::Bucket> present =
-        work.tuned.before != nullptr ? work.tuned.before->buckets : std::span<const tables::Bucket>();
     for (std::size_t i = decisions.size(); i-- > 1;) {
-        const std::optional<tables::Bucket>& larger = decisions[i].bucket;
-        std::optional<tables::Bucket>& own = decisions[i - 1].bucket;
-        const bool lies_between = std::ranges::any_of(present, [&](const tables::Bucket& bucket) {
-            return bucket.max_m > decisions[i - 1].m && bucket.max_m < decisions[i].m;
-        });
-        if (!own || !larger || lies_between || own->template_id != larger->template_id ||
-            own->constants != larger->constants) {
+        Decision& lesser = decisions[i - 1];
+        const Decision& larger = decisions[i];
+        if (!may_share(work.row.buckets, lesser, larger)) {
             continue;
         }
-        const Result<std::optional<bool>> merged = merges(work, decisions[i - 1].m, *own, *larger);
+        const Result<std::optional<bool>> merged = merges(work, lesser.m, *lesser.bucket, *larger.bucket);
         if (!merged) {
             return tl::unexpected<Error>(merged.error());
         }
@@ -412,14 +429,18 @@ Result<bool> Tuning::decide(Work& work) {
             return false;
         }
         if (**merged) {
-            own = larger;
+            lesser.bucket = larger.bucket;
         }
     }
     if (std::ranges::any_of(decisions, [](const Decision& one) { return one.bucket.has_value(); })) {
-        work.tuned.row = made_row(work.tuned, result_.conditions,
-                                  with_decisions(present, decisions, [&](const tables::Bucket& bucket) {
-                                      return work.is_deterministic(bucket);
-                                  }));
+        const operators::Problem& problem = work.tuned.problem;
+        const bool demands = problem != operators::without_demands(*work.tuned.op, problem);
+        work.tuned.row = made_row(
+            work.tuned, result_.conditions,
+            with_decisions(
+                work.tuned.before != nullptr ? work.tuned.before->buckets : std::span<const tables::Bucket>(),
+                decisions, demands ? Demand::deterministic : Demand::none,
+                [&](const tables::Bucket& bucket) { return work.is_deterministic(bucket); }));
         if (work.tuned.before != nullptr) {
             work.tuned.kept_because = gives_way_to(result_.conditions, *work.tuned.before);
         }

@@ -13,7 +13,11 @@
 //     by it than what counts as an improvement: that is tried too.
 //
 // With a file for all candidates every result is in it before the next begins. A tune that goes on from such
-// a file tries what is not in it, and leaves the same file as one that was never stopped, dates aside.
+// a file tries what is not in it, and leaves the same file as one that was never stopped, dates aside. It
+// also tries what is of other code than it was; what that came to follows in the file, and holds.
+//
+// Of a problem with a demand (operators/demands.hpp) only what meets that is tried. The row is the one that
+// serves the problem without it too, which goes on being served by what is not deterministic (choice.hpp).
 #pragma once
 
 #include <atomic>
@@ -36,10 +40,12 @@ struct TuneOptions {
     double error_bound = 1;       // as a part of the operator's own
     double min_improvement = 3;   // percent
     std::int64_t warmup = 5, iters = 20;
+    std::vector<std::string> templates;         // of whose spaces candidates are; empty: of all
     std::int64_t processes = 3;                 // that replay the finalists
     std::chrono::milliseconds timeout{60'000};  // of a candidate
     std::filesystem::path all_candidates;       // empty: kept nowhere
     bool resume = false;
+    bool retry = false;  // what an earlier tune saw fail, hang or crash is tried again
     std::uint64_t seed = 1;
     int ordinal = 0;
     std::vector<std::string> trial_command;  // starts serve_trials() with the service's own settings
@@ -52,7 +58,7 @@ struct TunedProblem {
     const operators::Operator* op = nullptr;
     operators::Problem problem;
     tables::Target target;
-    service::RowPtr before;             // null: no row serves it
+    service::RowPtr before;             // with all its buckets; null: there is none
     std::vector<ChoiceRecord> choices;  // by M
     std::vector<CandidateRecord> tried;
     std::optional<tables::Row> row;  // none where nothing is better than what there is

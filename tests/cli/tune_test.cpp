@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <iterator>
-#include <set>
+#include <sstream>
 #include <thread>
 
 #include "run_kiln.hpp"
@@ -30,8 +29,10 @@ using namespace std::chrono_literals;
 const std::vector<std::string> kTune = {"tune", "linear", "n=16", "k=512"};
 
 std::string contents(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    // Of a process that has just ended there is nothing to read, and no more to say of it.
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
 }
 
 std::vector<json> lines_of(const fs::path& path) {
@@ -74,9 +75,7 @@ struct Place {
     // A template of the user's that has everything wrong with it that there is, each with constants of its
     // own.
     void plant_faults() {
-        const auto* file = kiln::embedded::find(kiln::embedded::kernel_files(), "linear/small_m.gfx950.hip");
-        REQUIRE(file != nullptr);
-        std::string text(file->text);
+        auto text = template_text();
         replace(text, "    const Buffer output(out,",
                 "    static_assert(!(kWaves == 1 && kBlocksAhead == 1), \"planted\");\n"
                 "    if constexpr (kWaves == 4) {\n"
@@ -85,7 +84,19 @@ struct Place {
                 "        }\n"
                 "    }\n"
                 "    const Buffer output(out,");
+        use_template(text);
+    }
+
+    // One that is wrong with two waves.
+    static std::string template_text() {
+        const auto* file = kiln::embedded::find(kiln::embedded::kernel_files(), "linear/small_m.gfx950.hip");
+        REQUIRE(file != nullptr);
+        std::string text(file->text);
         replace(text, "pack_bf16(sum.x, sum.y)", "pack_bf16(kWaves == 2 ? sum.x + 1000.0f : sum.x, sum.y)");
+        return text;
+    }
+
+    void use_template(const std::string& text) {
         environment["KILN_KERNEL_PATH"] =
             write("kernels/linear/small_m.gfx950.hip", text).parent_path().parent_path().string();
     }
@@ -267,6 +278,67 @@ TEST_CASE_FIXTURE(Place, "AKilledTuneGoesOnToTheSameFile") {
     CHECK(lines_of(candidates) == expected);
 }
 
+TEST_CASE_FIXTURE(Place, "ResumeTriesAgainWhatIsOfOtherCode") {
+    const auto arguments = with(kTune, {"--m", "4", "--resume", "--all-candidates", candidates.string()});
+    const auto resume = [&](const std::vector<std::string>& more = {}) {
+        const auto outcome = run_kiln(with(arguments, more), environment);
+        INFO(outcome.err);
+        REQUIRE(outcome.exit_code == 0);
+        return lines_of(candidates);
+    };
+    use_template(template_text());
+    const auto faulty = resume();
+    REQUIRE(faulty.size() == 7);
+    CHECK(faulty[3]["status"] == "wrong");
+    CHECK(resume() == faulty);
+
+    // The template's text is another one now: everything is tried again, and that is what is chosen from.
+    environment.erase("KILN_KERNEL_PATH");
+    const auto both = resume();
+    REQUIRE(both.size() == 14);
+    CHECK(std::vector(both.begin(), both.begin() + 7) == faulty);
+    for (std::size_t i = 7; i < 13; ++i) {
+        CHECK(both[i]["status"] == "ok");
+        CHECK(both[i]["bucket"] == faulty[i - 7]["bucket"]);
+        CHECK(both[i]["code"] != faulty[i - 7]["code"]);
+    }
+    CHECK(resume() == both);
+
+    // The table has a bucket in force now, as none was tried: that is, as it stands and ending at this M.
+    use_row("untuned");
+    const auto third = resume();
+    REQUIRE(third.size() == 17);
+    CHECK(third[14]["present"] == true);
+    CHECK(third[15]["bucket"]["constants"] == third[14]["bucket"]["constants"]);
+    CHECK(third[16]["present"]["bucket"] == third[14]["bucket"]);
+}
+
+TEST_CASE_FIXTURE(Place, "WhatCrashedIsTriedAgainOnlyWhenAskedFor") {
+    const auto arguments = with(kTune, {"--m", "4", "--all-candidates", candidates.string(), "--json"});
+    REQUIRE(run_kiln(arguments, environment).exit_code == 0);
+    const auto whole = lines_of(candidates);
+    // As if the process that tried the best one had died of something else.
+    auto text = contents(candidates);
+    const auto best = std::ranges::find(whole, whole.back()["winner"]["bucket"],
+                                        [](const json& line) { return line["bucket"]; });
+    REQUIRE(best != whole.end());
+    std::size_t begin = 0;
+    for (auto line = whole.begin(); line != best; ++line) {
+        begin = text.find('\n', begin) + 1;
+    }
+    text.replace(text.find("\"status\":\"ok\"", begin), 13, "\"status\":\"crashed\"");
+    std::ofstream(candidates, std::ios::binary) << text;
+
+    const auto kept = run_kiln(with(arguments, {"--resume"}), environment);
+    CHECK(kept.json()["candidates"] == json{{"crashed", 1}, {"ok", 5}});
+    const auto retried = run_kiln(with(arguments, {"--resume", "--retry"}), environment);
+    INFO(retried.err);
+    CHECK(retried.json()["candidates"] == json{{"ok", 6}});
+    const auto after = lines_of(candidates);
+    CHECK(after[after.size() - 1] == whole.back());
+    CHECK(after[after.size() - 2]["status"] == "ok");
+}
+
 TEST_CASE_FIXTURE(Place, "AModelNeverTakesThePlaceOfAMeasuredRow") {
     use_row("measured");
     const auto outcome =
@@ -320,6 +392,45 @@ TEST_CASE_FIXTURE(Place, "ThePresentBucketStaysUnlessBeatenAndOtherRowsAreKept")
     CHECK(run_kiln({"check-table", out.string()}, environment).exit_code == 0);
 }
 
+TEST_CASE_FIXTURE(Place, "ADemandIsTunedInTheRowOfTheProblemsWithoutIt") {
+    // Of small_m, with four waves for what serves now, only candidates with eight can be compiled.
+    const auto* file = kiln::embedded::find(kiln::embedded::kernel_files(), "fused_moe/small_m.gfx950.hip");
+    REQUIRE(file != nullptr);
+    std::string text(file->text);
+    replace(
+        text, "extern \"C\"",
+        "static_assert(kiln::constants::kDownWaves == 8 && kiln::constants::kColumns == 16, \"left out\");\n"
+        "extern \"C\"");
+    environment["KILN_KERNEL_PATH"] =
+        write("kernels/fused_moe/small_m.gfx950.hip", text).parent_path().parent_path().string();
+    const std::string table =
+        R"({"schema": 1, "rows": [{"operator": "fused_moe", "problem": {"hidden": 256, "intermediate": 256,
+            "experts": 4, "slots": 2, "weights": "mxfp4"}, "target": "gfx950", "buckets": [
+            {"max_m": 4, "template": "fused_moe/mxmoe", "constants":
+                {"block_m": 16, "f16in": 1, "g1_nt": 1, "g2": 0, "g2_nt": 0}},
+            {"max_m": 4, "template": "fused_moe/small_m", "constants":
+                {"columns": 16, "gate_up_waves": 2, "row_tiles": 1, "down_waves": 4}}],
+            "provenance": {"kind": "untuned"}}]})";
+    environment["KILN_SHAPES_PATH"] = write("shapes.json", table).string();
+    write("rows.json", table);
+    const auto outcome = run_kiln(
+        {"tune", "fused_moe", "hidden=256", "intermediate=256", "experts=4", "slots=2", "weights=mxfp4",
+         "deterministic=1", "--m", "4", "--json", "--template", "fused_moe/small_m", "--out", out.string()},
+        environment);
+    INFO(outcome.out << outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    const auto choice = outcome.json()["problems"][0]["choices"][0];
+    CHECK(contains(choice["why"], "failed"));
+    CHECK(choice["winner"]["bucket"]["constants"]["down_waves"] == 8);
+    const auto rows = json::parse(contents(out))["rows"];
+    REQUIRE(rows.size() == 1);
+    CHECK_FALSE(rows[0]["problem"].contains("deterministic"));
+    REQUIRE(rows[0]["buckets"].size() == 2);
+    CHECK(rows[0]["buckets"][0]["template"] == "fused_moe/mxmoe");
+    CHECK(rows[0]["buckets"][1]["constants"] == choice["winner"]["bucket"]["constants"]);
+    CHECK(run_kiln({"check-table", out.string()}, environment).exit_code == 0);
+}
+
 TEST_CASE_FIXTURE(Place, "TuneRefusesWhatCanNotBeMeant") {
     const auto expect = [&](const std::vector<std::string>& arguments, const std::string& said) {
         const auto outcome = run_kiln(arguments, environment);
@@ -334,6 +445,9 @@ TEST_CASE_FIXTURE(Place, "TuneRefusesWhatCanNotBeMeant") {
     expect(with(kTune, {"--m", "4", "--timeout", "0"}), "--timeout");
     expect(with(kTune, {"--m", "4", "--iters", "0"}), "--iters");
     expect(with(kTune, {"--m", "4", "--resume"}), "--all-candidates");
+    expect(with(kTune, {"--m", "4", "--retry"}), "--resume");
+    expect(with(kTune, {"--m", "4", "--template", "linear/large_m"}), "linear/large_m");
+    expect(with(with(kTune, {"linear", "n=16", "k=512"}), {"--m", "4"}), "again");
     expect({"tune", "table.json", "--m", "4"}, "expected OPERATOR");
     expect(with(kTune, {"--m", "65"}), "declares what is to be tried");
 

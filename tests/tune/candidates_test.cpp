@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
+#include "runtime/operators/demands.hpp"
 #include "runtime/tune/candidates.hpp"
 
 using kiln::operators::Problem;
@@ -95,4 +97,45 @@ TEST_CASE("ThePresentBucketIsTriedAsItStandsAndEndingAtM") {
     // Of a template that declares no space there is nothing else.
     const auto other = *kiln::tables::parse_target("gfx942");
     CHECK(candidates(kiln::operators::linear(), problem, 8, other, &present).size() == 2);
+}
+
+TEST_CASE("EveryCoupleOfTheMxmoePipelineIsTriedAtEachOfTheSixPublishedM") {
+    const Problem problem =
+        problem_of(kiln::operators::fused_moe(),
+                   {"hidden=4096", "intermediate=512", "experts=512", "slots=10", "weights=mxfp4"});
+    const auto target = *kiln::tables::parse_target("gfx950");
+    std::size_t couples = 0;
+    for (const std::int64_t m : {4, 8, 16, 32, 64, 128}) {
+        const auto found = candidates(kiln::operators::fused_moe(), problem, m, target, nullptr);
+        couples += static_cast<std::size_t>(std::ranges::count(
+            found, "fused_moe/mxmoe", [](const auto& one) { return one.bucket.template_id; }));
+    }
+    CHECK(couples == 84);
+
+    const Bucket present{64,
+                         "fused_moe/small_m",
+                         {{"columns", 16}, {"gate_up_waves", 4}, {"row_tiles", 1}, {"down_waves", 8}}};
+    const std::vector<std::string> asked{"fused_moe/mxmoe"};
+    const auto only = candidates(kiln::operators::fused_moe(), problem, 64, target, &present, asked);
+    REQUIRE(only.size() == 1 + 14);
+    CHECK(only.front().present);
+}
+
+TEST_CASE("OfAProblemWithADemandOnlyWhatMeetsItIsTried") {
+    const auto& op = kiln::operators::fused_moe();
+    const std::vector<std::string> words = {"hidden=512", "intermediate=256", "experts=16",
+                                            "slots=4",    "weights=mxfp4",    "deterministic=1"};
+    const auto target = *kiln::tables::parse_target("gfx950");
+    const Problem problem = problem_of(op, words);
+    const auto plain = candidates(op, kiln::operators::without_demands(op, problem), 16, target, nullptr);
+    const auto found = candidates(op, problem, 16, target, nullptr);
+    std::vector<Candidate> expected = plain;
+    std::erase_if(expected, [&](const Candidate& one) {
+        const auto* source = op.find_template(one.bucket.template_id, target.processor);
+        return !source->is_deterministic(problem, one.bucket);
+    });
+    CHECK(found == expected);
+    CHECK(expected.size() < plain.size());
+    CHECK(std::ranges::any_of(
+        found, [](const Candidate& one) { return one.bucket.template_id == "fused_moe/mxmoe"; }));
 }

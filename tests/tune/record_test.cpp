@@ -29,8 +29,10 @@ CandidateRecord candidate() {
                          .warmup = 5,
                          .iters = 20,
                          .processes = 3,
+                         .model = 2,
                          .date = "2026-01-31"};
     record.bucket = {8, "linear/small_m", {{"waves", 2}}};
+    record.code = "0123456789abcdef";
     record.finding = {.status = Status::ok, .message = {}, .error = 0.25, .bound = 1, .us = 3.5};
     record.finding.cost = kiln::tune::Cost{3.5, {{.symbol = "k", .us = 3.5, .bound_by = "memory"}}};
     return record;
@@ -94,13 +96,47 @@ TEST_CASE("OfFilesThatWerePutTogetherEachFinalIsOfItsOwnFile") {
     };
     const auto records = parse_records(whole(first) + whole(second) + whole(again), "file");
     REQUIRE_MESSAGE(records, records.error().message);
-    REQUIRE(records->candidates.size() == 3);
-    CHECK(records->candidates[0].finding.us == 3);
-    CHECK(records->candidates[1].finding.us == 2);
-    CHECK(records->candidates[2].finding.us == 4);
+    REQUIRE(records->candidates.size() == 2);
+    CHECK(records->candidates[0].finding.us == 2);
+    CHECK(records->candidates[1].finding.us == 4);
     // A final whose candidate is in no file.
     second.conditions.driver = "a third driver";
     CHECK_FALSE(parse_records(candidate_line(first) + final_line(second), "file"));
+}
+
+TEST_CASE("OfRecordsOfTheSameTheLastOneHolds") {
+    const auto first = candidate();
+    auto again = first;
+    again.code = "fedcba9876543210";
+    again.finding.us = 2;
+    auto elsewhere = first;
+    elsewhere.conditions.seed = 9;
+    auto present = first;
+    present.present = true;
+    auto present_later = present;
+    present_later.bucket.constants["waves"] = 4;
+    ChoiceRecord choice;
+    choice.subject = first.subject;
+    choice.conditions = first.conditions;
+    choice.winner = {first.bucket, 3.5};
+    auto chosen_later = choice;
+    chosen_later.winner->us = 2;
+    chosen_later.conditions.date = "2026-02-01";
+    CHECK_FALSE(choice.says_same(chosen_later));
+
+    const auto records = parse_records(candidate_line(first) + candidate_line(present) + choice_line(choice) +
+                                           candidate_line(elsewhere) + candidate_line(again) +
+                                           candidate_line(present_later) + choice_line(chosen_later),
+                                       "file");
+    REQUIRE_MESSAGE(records, records.error().message);
+    REQUIRE(records->candidates.size() == 3);
+    CHECK(records->candidates[0].conditions.seed == 9);
+    CHECK(records->candidates[1].code == again.code);
+    CHECK(records->candidates[1].finding.us == 2);
+    CHECK(records->candidates[2].bucket == present_later.bucket);
+    REQUIRE(records->choices.size() == 1);
+    CHECK(records->choices[0].says_same(chosen_later));
+    CHECK(records->choices[0].winner->us == 2);
 }
 
 TEST_CASE("WhatIsNoRecordIsNamedWithItsLine") {
@@ -133,4 +169,7 @@ TEST_CASE("ConditionsDifferByNameButForTheDate") {
     other = one;
     other.seed = 4;
     CHECK(one.difference(other).find("seed 3 and 4") == 0);
+    other = one;
+    other.model = 3;
+    CHECK(one.difference(other).find("cost model 2 and 3") == 0);
 }

@@ -4,10 +4,12 @@
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/file.hpp"
+#include "runtime/operators/demands.hpp"
 #include "runtime/service/tables.hpp"
 #include "runtime/tables/writer.hpp"
 #include "runtime/tune/made_row.hpp"
@@ -29,8 +31,10 @@ struct TuneWords {
     double min_improvement = 3;
     std::string warmup = "5", iters = "20", processes = "3", seed = "1", ordinal = "0";
     double timeout = 60;
+    std::vector<std::string> templates;
     std::string out, all_candidates;
     bool resume = false;
+    bool retry = false;
 };
 
 auto bad_option(std::string message) {
@@ -93,8 +97,25 @@ Result<tune::TuneOptions> parse_options(const TuneWords& words, const CommonOpti
     if (words.resume && words.all_candidates.empty()) {
         return bad_option("--resume: expected --all-candidates FILE, which it goes on from, found none");
     }
+    for (const std::string& id : words.templates) {
+        const auto declares = [&](const operators::Operator* op) {
+            return std::ranges::any_of(op->templates(), [&](const operators::Template* known) {
+                return known->id() == id && known->serves_rows();
+            });
+        };
+        if (std::ranges::none_of(operators::all_operators(), declares)) {
+            return bad_option(fmt::format(
+                "--template: expected a template that a row may name, as kiln show lists them, found {}",
+                id));
+        }
+    }
+    options.templates = words.templates;
     options.all_candidates = words.all_candidates;
+    if (words.retry && !words.resume) {
+        return bad_option("--retry: expected --resume, whose file says what is tried again, found none");
+    }
     options.resume = words.resume;
+    options.retry = words.retry;
     options.trial_command = server_command(common);
     return options;
 }
@@ -115,6 +136,19 @@ std::vector<tune::TuneSubject> select_subjects(const service::Service& service,
         }
     }
     return subjects;
+}
+
+// A row is made once: what two problems have in common, with a demand and without, is not tuned at a time.
+Result<void> check_subjects(const std::vector<tune::TuneSubject>& subjects) {
+    std::set<std::pair<const operators::Operator*, operators::Problem>> seen;
+    for (const auto& subject : subjects) {
+        if (!seen.emplace(subject.op, operators::without_demands(*subject.op, subject.problem)).second) {
+            return fail(ErrorCode::bad_input, Stage::configure,
+                        fmt::format("expected each problem once, with one demand or none, found {} again",
+                                    service::label(*subject.op, subject.problem)));
+        }
+    }
+    return {};
 }
 
 // The file that rows are to be put into, as it is.
@@ -159,8 +193,8 @@ Result<std::string> put_rows(OutFile out, tune::TuneResult& result) {
         std::optional<std::size_t> index;
         for (std::size_t i = 0; i < there.size(); ++i) {
             if (!there[i]->is_general() && there[i]->operator_name == tuned.op->name() &&
-                there[i]->problem == tuned.problem && there[i]->target == tuned.row->target &&
-                there[i]->cu_num == tuned.row->cu_num) {
+                there[i]->problem == operators::without_demands(*tuned.op, tuned.problem) &&
+                there[i]->target == tuned.row->target && there[i]->cu_num == tuned.row->cu_num) {
                 index = i;
                 tuned.kept_because = tune::gives_way_to(result.conditions, *there[i]);
             }
@@ -323,6 +357,9 @@ ExitCode run_tune(const TuneWords& words, Invocation& invocation) {
         return report(nothing_selected(service, *filters, to_text(words.words, (*device)->info().target)),
                       common);
     }
+    if (const auto checked = check_subjects(subjects); !checked) {
+        return report(checked.error(), common);
+    }
     auto out = words.out.empty() ? Result<OutFile>(OutFile{tables::to_table_text({}), {}})
                                  : read_out(words.out, service);
     if (!out) {
@@ -393,11 +430,14 @@ void add_tune(CLI::App& app, Invocation& invocation) {
     command->add_option("--processes", words->processes, "that replay the finalists; medians decide")
         ->capture_default_str();
     command->add_option("--timeout", words->timeout, "seconds for a candidate")->capture_default_str();
+    command->add_option("--template", words->templates,
+                        "whose candidates are tried, besides what serves now; all when left out");
     command->add_option("--out", words->out,
                         "the table that rows are put into, other rows kept; standard output when left out");
     command->add_option("--all-candidates", words->all_candidates,
                         "a new file of every result, a line each: for kiln report, and --resume");
     command->add_flag("--resume", words->resume, "go on from what --all-candidates holds");
+    command->add_flag("--retry", words->retry, "with --resume: try again what failed, hung or crashed");
     command->add_option("--seed", words->seed, "of the random inputs")->capture_default_str();
     command->add_option("--ordinal", words->ordinal, "which device")->capture_default_str();
     command->footer(
