@@ -15,6 +15,7 @@ namespace kiln::report {
 class ChartBuilder {
   public:
     ChartBuilder(Basis basis, std::string where);
+    [[nodiscard]] Basis basis() const { return chart_.basis; }
 
     // A point for the same bucket at the same M takes the place of the one before.
     void add(const tables::Bucket& bucket, Point point, const std::optional<tune::Cost>& cost = std::nullopt);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -37,17 +37,15 @@ std::string where_of(const tune::Conditions& conditions) {
         parts.push_back(conditions.driver);
     }
     if (!conditions.compiler.empty()) {
-        parts.push_back(fmt::format("compiler {}", conditions.compiler.substr(0, 12)));
+        // The first of its libraries; where another one tells charts apart, apart_text() says so.
+        parts.push_back(conditions.compiler.substr(0, conditions.compiler.find(',')));
     }
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// Equal for conditions of which difference() finds nothing.
-std::string conditions_key(const tune::Conditions& conditions) {
-    return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", conditions.kind, conditions.device,
-                       conditions.device_target, conditions.compute_units, conditions.driver,
-                       conditions.compiler, conditions.seed, conditions.error_bound,
-                       conditions.min_improvement, conditions.warmup, conditions.iters, conditions.processes);
+// Of a chart that looks like another one, what keeps them apart.
+std::string apart_text(const tune::Conditions& first, const tune::Conditions& second) {
+    return fmt::format("not the same as above: {}", first.difference(second));
 }
 
 // Problems and charts in the order in which they are first met.
@@ -59,26 +57,40 @@ class Collector {
         friend auto operator<=>(const ProblemKey&, const ProblemKey&) = default;
     };
 
-    // Charts of one problem and basis are apart where `key` is.
-    ChartBuilder& chart(const ProblemKey& problem, Basis basis, const std::string& key,
-                        const std::string& where) {
-        const auto [place, is_new] = problems_.emplace(problem, entries_.size());
-        if (is_new) {
-            entries_.push_back({{problem.operator_name, problem.problem, problem.device, {}}, {}, {}});
+    // The chart of what a tune found under such conditions.
+    ChartBuilder& chart(const ProblemKey& problem, const tune::Conditions& conditions) {
+        auto& entry = find(problem);
+        const tune::Conditions* alike = nullptr;
+        for (auto& [known, where, builder] : entry.charts) {
+            if (known && known->difference(conditions).empty()) {
+                return builder;
+            }
+            alike = known && alike == nullptr && where == where_of(conditions) ? &*known : alike;
         }
-        auto& entry = entries_[place->second];
-        const auto [chart, is_first] = entry.known.emplace(std::pair(basis, key), entry.charts.size());
-        if (is_first) {
-            entry.charts.emplace_back(basis, where);
+        const auto where = where_of(conditions);
+        const auto basis = conditions.kind == "model" ? Basis::model : Basis::measured;
+        const auto title =
+            alike == nullptr ? where : fmt::format("{}; {}", where, apart_text(*alike, conditions));
+        entry.charts.push_back({conditions, where, ChartBuilder(basis, title)});
+        return entry.charts.back().builder;
+    }
+    // The chart of what a row says on this basis.
+    ChartBuilder& chart(const ProblemKey& problem, Basis basis, const std::string& where) {
+        auto& entry = find(problem);
+        for (auto& [known, there, builder] : entry.charts) {
+            if (!known && there == where && builder.basis() == basis) {
+                return builder;
+            }
         }
-        return entry.charts[chart->second];
+        entry.charts.push_back({std::nullopt, where, ChartBuilder(basis, where)});
+        return entry.charts.back().builder;
     }
 
     std::vector<ProblemReport> finish() {
         std::vector<ProblemReport> made;
         for (auto& entry : entries_) {
-            for (auto& chart : entry.charts) {
-                entry.report.charts.push_back(chart.finish());
+            for (auto& one : entry.charts) {
+                entry.report.charts.push_back(one.builder.finish());
             }
             made.push_back(std::move(entry.report));
         }
@@ -86,11 +98,23 @@ class Collector {
     }
 
   private:
+    struct OneChart {
+        std::optional<tune::Conditions> conditions;  // nothing: of a row
+        std::string where;
+        ChartBuilder builder;
+    };
     struct Entry {
         ProblemReport report;
-        std::map<std::pair<Basis, std::string>, std::size_t> known;
-        std::vector<ChartBuilder> charts;
+        std::vector<OneChart> charts;
     };
+    Entry& find(const ProblemKey& problem) {
+        const auto [place, is_new] = problems_.emplace(problem, entries_.size());
+        if (is_new) {
+            entries_.push_back({{problem.operator_name, problem.problem, problem.device, {}}, {}});
+        }
+        return entries_[place->second];
+    }
+
     std::map<ProblemKey, std::size_t> problems_;
     std::vector<Entry> entries_;
 };
@@ -154,8 +178,7 @@ Report make_report(const tune::Records& records, std::span<const tables::Row* co
     const auto chart_of = [&](const tune::Subject& subject, const tune::Conditions& conditions) -> auto& {
         return collector.chart(
             {subject.operator_name, problem_text(subject.operator_name, subject.problem), subject.target},
-            conditions.kind == "model" ? Basis::model : Basis::measured, conditions_key(conditions),
-            where_of(conditions));
+            conditions);
     };
     for (const auto& record : records.candidates) {
         const auto& finding = record.finding;
@@ -177,8 +200,7 @@ Report make_report(const tune::Records& records, std::span<const tables::Row* co
         for (const auto& time : times) {
             const auto where =
                 fmt::format("{}{}row {}", time.where, time.where.empty() ? "" : ", ", row->origin.text());
-            collector
-                .chart({row->operator_name, problem_text(*row), row->device_text()}, time.basis, where, where)
+            collector.chart({row->operator_name, problem_text(*row), row->device_text()}, time.basis, where)
                 .add(time.bucket, {time.m, time.us, "ok", {}, time.stands, false});
         }
     }

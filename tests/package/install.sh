@@ -19,3 +19,4 @@ export KILN_CACHE_DIR=$work/cache KILN_DEVICE=sim
 "$work/outside/engine_cpp"
 "$work/outside/engine_c"
 "$work/moved/bin/kiln" --version
+test -s "$work/moved/share/kiln/chart.js.license" # of what the page of kiln report carries

@@ -10,9 +10,9 @@ using kiln::tune::Status;
 TEST_CASE("MarkdownHasWinnersCrossoverLimitAndCandidates") {
     const auto text = to_markdown(crossing());
     CHECK(contains(text, "## fused\\_moe hidden=4096 intermediate=512 experts=512 slots=10 on gfx950\n"));
-    CHECK(contains(text,
-                   "### model, not measured: counts from a simulator, driver 1.2, compiler 0123456789ab\n"));
-    CHECK(contains(text, "### measured, end to end: a GPU, driver 1.2, compiler 0123456789ab\n"));
+    CHECK(contains(
+        text, "### model, not measured: counts from a simulator, driver 1.2, a compiler 0123456789ab\n"));
+    CHECK(contains(text, "### measured, end to end: a GPU, driver 1.2, a compiler 0123456789ab\n"));
     CHECK(contains(
         text, "| 16 | **small\\_m** | **40.0** | mxmoe | 60.0 | +50.0% | memory 75%, launch 25% | 30.0 |\n"));
     CHECK(contains(

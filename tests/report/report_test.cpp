@@ -23,7 +23,7 @@ TEST_CASE("CandidatesOfOneProblemAreSeriesByM") {
     REQUIRE(chart.series[1].points.size() == 2);
     CHECK(chart.series[1].points[0].m == 16);
     CHECK(chart.series[1].points[1].us == 130.4);
-    CHECK(chart.where == "counts from a simulator, driver 1.2, compiler 0123456789ab");
+    CHECK(chart.where == "counts from a simulator, driver 1.2, a compiler 0123456789ab");
 }
 
 TEST_CASE("AModelAndMeasurementsNeverShareAChart") {
@@ -39,13 +39,14 @@ TEST_CASE("AModelAndMeasurementsNeverShareAChart") {
 }
 
 TEST_CASE("WhatDiffersInAnyConditionIsAnotherChart") {
-    const auto charts_of = [](auto change) {
+    const auto report_of = [](auto change) {
         auto other = candidate(small(16), 16, 2, "measured");
         change(other);
         Records records;
         records.candidates = {candidate(small(16), 16, 1, "measured"), other};
-        return make_report(records, {}).problems[0].charts.size();
+        return make_report(records, {}).problems[0].charts;
     };
+    const auto charts_of = [&](auto change) { return report_of(change).size(); };
     CHECK(charts_of([](auto& other) { other.conditions.date = "2030-01-01"; }) == 1);
     CHECK(charts_of([](auto& other) { other.conditions.device = "b"; }) == 2);
     CHECK(charts_of([](auto& other) { other.conditions.driver = "b"; }) == 2);
@@ -53,6 +54,11 @@ TEST_CASE("WhatDiffersInAnyConditionIsAnotherChart") {
     CHECK(charts_of([](auto& other) { other.conditions.compute_units = 64; }) == 2);
     CHECK(charts_of([](auto& other) { other.conditions.seed = 9; }) == 2);
     CHECK(charts_of([](auto& other) { other.conditions.iters = 9; }) == 2);
+    // Two that look alike say what keeps them apart.
+    const auto alike = report_of([](auto& other) { other.conditions.iters = 9; });
+    CHECK(alike[1].where == alike[0].where + "; not the same as above: iters 0 and 9");
+    const auto parts = report_of([](auto& other) { other.conditions.compiler += "b"; });
+    CHECK(parts[1].where.starts_with(parts[0].where + "; not the same as above: compiler "));
 }
 
 TEST_CASE("ProblemsAndTargetsAreApart") {

@@ -20,7 +20,7 @@ inline tune::Conditions conditions(const std::string& kind = "model") {
     made.compute_units = 256;
     made.simulated = kind == "model";
     made.driver = "driver 1.2";
-    made.compiler = "0123456789abcdef";
+    made.compiler = "a compiler 0123456789ab, its other half cdef";
     return made;
 }
 

@@ -3,7 +3,7 @@
 #   include/kiln/                 the public headers
 #   lib/libkiln.so                the library; lib/cmake/kiln/ for find_package(kiln), which gives kiln::kiln
 #   lib/kiln/                     what libkiln finds beside itself: the compile worker, and the simulator in sim/
-#   share/kiln/                   templates and tables to read; libkiln carries its own
+#   share/kiln/                   templates and tables to read (libkiln carries its own), licenses
 #
 # Nothing in it knows where it was installed: the whole may be moved.
 include(CMakePackageConfigHelpers)
