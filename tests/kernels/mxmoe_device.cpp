@@ -196,4 +196,9 @@ MxmoeDevice::Run MxmoeDevice::run(const LoadedPipeline& loaded, const LoadedMoe&
     return result;
 }
 
+MxmoeDevice& simulated_mxmoe() {
+    static MxmoeDevice& device = *new MxmoeDevice;
+    return device;
+}
+
 }  // namespace kiln::kernels_test

@@ -103,4 +103,8 @@ class MxmoeDevice {
     std::map<std::string, std::shared_ptr<const LoadedPipeline::Stage>> stages_;  // by request
 };
 
+// For as long as the program runs: its cases share what is compiled. Whoever changes the rules sets them
+// back.
+MxmoeDevice& simulated_mxmoe();
+
 }  // namespace kiln::kernels_test

@@ -36,12 +36,6 @@ tables::Constants constants(std::int64_t block_m, std::int64_t f16in, MxmoeSum s
 constexpr FusedMoeProblem kSmall{.hidden = 256, .intermediate = 256, .experts = 16, .slots = 4};
 constexpr std::int64_t kSmallM = 40;  // at most
 
-// For as long as the program runs.
-MxmoeDevice& simulated() {
-    static MxmoeDevice& device = *new MxmoeDevice;
-    return device;
-}
-
 // Both ways to quantise x, and all ways to sum.
 std::vector<LoadedPipeline> load_kinds() {
     std::vector<operators::Pipeline> wanted;
@@ -50,7 +44,7 @@ std::vector<LoadedPipeline> load_kinds() {
           constants(16, 0, MxmoeSum::fused)}) {
         wanted.push_back(mxmoe_pipeline(kSmall, kSmallM, each));
     }
-    return simulated().load(std::move(wanted));
+    return simulated_mxmoe().load(std::move(wanted));
 }
 
 std::span<const std::uint16_t> row(const std::vector<std::uint16_t>& out, std::int64_t token,
@@ -73,13 +67,12 @@ TEST_CASE("mxmoe values: the fewest and the most experts and slots, dimensions o
         tables::Constants constants;
         std::int64_t m;
     };
-    MxmoeDevice& device = simulated();
+    MxmoeDevice& device = simulated_mxmoe();
     const std::vector<Shape> shapes = {
         Shape{{256, 256, 1, 1}, constants(32, 0, MxmoeSum::fused), 37},
         Shape{{256, 256, 1024, 16}, constants(16, 0, MxmoeSum::combined, 1), 21},
-        Shape{{1280, 768, 24, 7}, constants(64, 0, MxmoeSum::fused, 1), 9},
         Shape{{768, 1280, 9, 3, false, true}, constants(128, 0, MxmoeSum::atomic), 50},
-        Shape{{2304, 256, 40, 6, false, true}, constants(16, 1, MxmoeSum::combined), 13}};
+        Shape{{2304, 256, 40, 6, false, true}, constants(16, 1, MxmoeSum::atomic), 13}};
     std::vector<operators::Pipeline> wanted;
     for (const Shape& shape : shapes) {
         wanted.push_back(mxmoe_pipeline(shape.problem, shape.m, shape.constants));
@@ -98,7 +91,7 @@ TEST_CASE("mxmoe values: the fewest and the most experts and slots, dimensions o
 TEST_CASE("mxmoe values: more tiles than work-groups that a launch may have") {
     // 130 blocks of 16 columns' tiles in the first product, 2080 in all.
     const FusedMoeProblem problem{.hidden = 256, .intermediate = 2048, .experts = 3, .slots = 4};
-    MxmoeDevice& device = simulated();
+    MxmoeDevice& device = simulated_mxmoe();
     const std::int64_t m = 520;
     const LoadedPipeline loaded =
         device.load_one(mxmoe_pipeline(problem, m, constants(16, 1, MxmoeSum::combined)));
@@ -111,7 +104,7 @@ TEST_CASE("mxmoe values: more tiles than work-groups that a launch may have") {
 }
 
 TEST_CASE("mxmoe values: takes -1 for padding, and reports any other id that is no expert's") {
-    MxmoeDevice& device = simulated();
+    MxmoeDevice& device = simulated_mxmoe();
     const std::int64_t m = 6;
     const auto kinds = load_kinds();
     const FusedMoeArrays whole = routed(make_mxmoe_case(kSmall, m, 53), Routing::three);
@@ -144,7 +137,7 @@ TEST_CASE("mxmoe values: takes -1 for padding, and reports any other id that is 
 }
 
 TEST_CASE("mxmoe values: keeps a NaN, an infinity and zeros to their own tokens") {
-    MxmoeDevice& device = simulated();
+    MxmoeDevice& device = simulated_mxmoe();
     const std::int64_t m = 8;
     const auto kinds = load_kinds();
     FusedMoeArrays arrays = routed(make_mxmoe_case(kSmall, m, 54), Routing::three);
@@ -175,7 +168,7 @@ TEST_CASE("mxmoe values: keeps a NaN, an infinity and zeros to their own tokens"
 }
 
 TEST_CASE("mxmoe values: rows of x lie side by side or far apart") {
-    MxmoeDevice& device = simulated();
+    MxmoeDevice& device = simulated_mxmoe();
     const std::int64_t m = 9;
     const auto kinds = load_kinds();
     const FusedMoeArrays arrays = make_mxmoe_case(kSmall, m, 55);
@@ -197,7 +190,7 @@ TEST_CASE("mxmoe values: rows of x lie side by side or far apart") {
 }
 
 TEST_CASE("mxmoe values: nothing depends on what a workspace held before") {
-    MxmoeDevice& device = simulated();
+    MxmoeDevice& device = simulated_mxmoe();
     const std::int64_t most = kSmallM;
     MxmoeInputs inputs(device, kSmall, most, 56);
     const FusedMoeArrays& arrays = inputs.arrays(Routing::mixed);
@@ -230,7 +223,7 @@ TEST_CASE("mxmoe values: nothing depends on what a workspace held before") {
 }
 
 TEST_CASE("mxmoe values: one scale that is off by one, of either product, is seen") {
-    MxmoeDevice& device = simulated();
+    MxmoeDevice& device = simulated_mxmoe();
     const std::int64_t m = 4;
     const LoadedPipeline loaded = load_kinds().front();
     FusedMoeArrays arrays = routed(make_mxmoe_case(kSmall, m, 57), Routing::one_expert);
