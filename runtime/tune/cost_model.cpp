@@ -82,17 +82,17 @@ KernelCost cost_of(const KernelWork& kernel) {
         return {.symbol = kernel.symbol, .us = kLaunchUs, .launch_us = kLaunchUs, .bound_by = "launch"};
     }
     KernelCost cost = parts_of(kernel);
-    const std::array<std::pair<double*, const char*>, 5> parts{{{&cost.memory_us, "memory"},
-                                                                {&cost.issue_us, "issue"},
-                                                                {&cost.mfma_us, "mfma"},
-                                                                {&cost.lds_us, "lds"},
-                                                                {&cost.chain_us, "chain"}}};
-    const auto longest = std::ranges::max_element(parts, {}, [](const auto& part) { return *part.first; });
-    cost.bound_by = longest->second;
+    const std::array<std::pair<double, const char*>, 4> parts{
+        {{cost.memory_us + cost.issue_us, cost.memory_us >= cost.issue_us ? "memory" : "issue"},
+         {cost.mfma_us, "mfma"},
+         {cost.lds_us, "lds"},
+         {cost.chain_us, "chain"}}};
+    const auto& [us, name] = *std::ranges::max_element(parts, {}, &std::pair<double, const char*>::first);
+    cost.bound_by = name;
     cost.launch_us = kLaunchUs;
-    cost.us = rounded(*longest->first + kLaunchUs);
-    for (const auto& [us, name] : parts) {
-        *us = rounded(*us);
+    cost.us = rounded(us + kLaunchUs);
+    for (double* part : {&cost.memory_us, &cost.issue_us, &cost.mfma_us, &cost.lds_us, &cost.chain_us}) {
+        *part = rounded(*part);
     }
     return cost;
 }

@@ -33,7 +33,8 @@ std::string bound_of(const KernelWork& work) {
 TEST_CASE("ALargeStreamWaitsForMemoryAtTheStatedRate") {
     const auto work = stream(560'000'000, 2048);
     CHECK(bound_of(work) == "memory");
-    CHECK(us_of(work) == doctest::Approx(100 + 2.1).epsilon(0.01));
+    // 4'375'000 requests of a line, of 256 units, add to it.
+    CHECK(us_of(work) == doctest::Approx(100 + 14.2 + 2.1).epsilon(0.01));
     // Too few work-groups have too little in flight, and so have too few waves.
     CHECK(us_of(stream(560'000'000, 16)) > 2 * us_of(work));
     auto fat = work;
@@ -48,6 +49,10 @@ TEST_CASE("EachPartOfTheChipCanBeWhatAKernelWaitsFor") {
     issue.counts.valu = 256 * 4 * 6000;  // 6000 vector instructions on each SIMD: 10 us
     CHECK(bound_of(issue) == "issue");
     CHECK(us_of(issue) == doctest::Approx(10 + 2.1));
+    auto both = issue;
+    both.counts.global_lines_written = 8 * 5'600'000 / 128;  // 8 us
+    CHECK(bound_of(both) == "issue");
+    CHECK(us_of(both) == doctest::Approx(10 + 8 + 2.1).epsilon(0.001));
     auto transcendental = issue;
     transcendental.counts.transcendental = issue.counts.valu;
     CHECK(us_of(transcendental) == doctest::Approx(40 + 2.1));
