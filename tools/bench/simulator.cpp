@@ -13,6 +13,7 @@
 #include "base/cores.hpp"
 #include "runtime/service/device_array.hpp"
 #include "runtime/service/fused_moe_trial.hpp"
+#include "runtime/service/launch.hpp"
 #include "runtime/service/linear_trial.hpp"
 #include "runtime/service/moe_sort_trial.hpp"
 #include "runtime/service/router_trial.hpp"
@@ -75,15 +76,42 @@ class Launches {
 
     // Wave-instructions of one launch.
     std::uint64_t run() {
-        if (case_->launch(*plan_, nullptr, m_, {weights_, inputs_, outputs_, workspace_}) != KILN_OK) {
+        return counted(case_->launch(*plan_, nullptr, m_, {weights_, inputs_, outputs_, workspace_}));
+    }
+    // Of its first kernel alone: of fused_moe/small_m the first phase. Requires a problem of fused_moe.
+    std::uint64_t run_first_kernel() {
+        kiln_fused_moe_args args{};
+        args.x = inputs_[0];
+        args.ldx = static_cast<std::int64_t>(case_->inputs(m_)[0].token_bytes / sizeof(std::uint16_t));
+        args.w13 = weights_[0];
+        args.w13_scale = weights_[1];
+        args.w2 = weights_[2];
+        args.w2_scale = weights_[3];
+        args.ids = static_cast<const std::int32_t*>(inputs_[1]);
+        args.weights = static_cast<const float*>(inputs_[2]);
+        args.out = outputs_[0];
+        args.invalid_id = static_cast<std::int32_t*>(outputs_[1]);
+        args.workspace = workspace_;
+        const service::PlanBucket& bucket = *plan_->bucket_for(m_);
+        auto kernargs =
+            service::packed(std::get<operators::FusedMoeProblem>(plan_->typed()), m_, args, *plan_, bucket);
+        const service::LoadedKernel& kernel = bucket.loaded()->kernels.front();
+        device::LaunchShape shape = kernel.shape;
+        shape.grid.x = kernel.grid_x(m_);
+        return counted(plan_->device().launch(kernel.function, shape, nullptr,
+                                              reinterpret_cast<std::byte*>(&kernargs) + kernel.kernarg_offset,
+                                              kernel.kernarg_bytes));
+    }
+    device::Device& device() { return plan_->device(); }
+
+  private:
+    std::uint64_t counted(int status) {
+        if (status != 0) {
             value_or_exit(Result<int>(fail(ErrorCode::launch_failed, Stage::launch, "the launch failed")));
         }
         check(plan_->device().synchronize(nullptr));
         return value_or_exit(plan_->device().take_counts()).instructions;
     }
-    device::Device& device() { return plan_->device(); }
-
-  private:
     void* allocate(std::size_t bytes) {
         arrays_.push_back(value_or_exit(DeviceArray::create(plan_->shared_device(), bytes)));
         return arrays_.back().get();
@@ -115,14 +143,17 @@ double cpu_seconds() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+// What of a launch is run.
+using Part = std::uint64_t (Launches::*)();
+
 void simulate(benchmark::State& state, const operators::Operator& op, const operators::Problem& problem,
-              std::int64_t m, const std::string& checks) {
+              std::int64_t m, const std::string& checks, Part part) {
     Launches launches(op, problem, m);
     check(launches.device().set_rules({.checks = checks}));
     std::uint64_t instructions = 0;
     const double before = cpu_seconds();
     for (auto _ : state) {
-        instructions += launches.run();
+        instructions += (launches.*part)();
     }
     const double spent = cpu_seconds() - before;
     check(launches.device().set_rules({}));
@@ -134,11 +165,11 @@ void simulate(benchmark::State& state, const operators::Operator& op, const oper
 }
 
 void add(const std::string& name, const operators::Operator& op, const operators::Problem& problem,
-         std::int64_t m) {
+         std::int64_t m, Part part = &Launches::run) {
     for (const char* checks : {"uninitialised,freed", "all"}) {
         benchmark::RegisterBenchmark(
             (name + "/checks:" + checks).c_str(),
-            [=, &op](benchmark::State& state) { simulate(state, op, problem, m, checks); })
+            [=, &op](benchmark::State& state) { simulate(state, op, problem, m, checks, part); })
             ->UseRealTime()
             ->Unit(benchmark::kMillisecond)
             ->Repetitions(5)
@@ -157,8 +188,10 @@ int main(int argc, char** argv) {
     add("router/m:8", operators::router(), {{"hidden", 4096}, {"experts", 512}, {"top_k", 10}}, 8);
     add("moe_sort/mxfp8/m:16", operators::moe_sort(),
         {{"experts", 513}, {"slots", 11}, {"block_m", 32}, {"quant", "mxfp8"}, {"hidden", 4096}}, 16);
-    add("fused_moe/mxfp4/m:16", operators::fused_moe(),
-        {{"hidden", 4096}, {"intermediate", 256}, {"experts", 513}, {"slots", 11}, {"weights", "mxfp4"}}, 16);
+    const operators::Problem experts = {
+        {"hidden", 4096}, {"intermediate", 256}, {"experts", 513}, {"slots", 11}, {"weights", "mxfp4"}};
+    add("fused_moe/mxfp4/m:16", operators::fused_moe(), experts, 16);
+    add("fused_moe/mxfp4/phase:1/m:16", operators::fused_moe(), experts, 16, &Launches::run_first_kernel);
     benchmark::RunSpecifiedBenchmarks();
     return 0;
 }
