@@ -215,7 +215,7 @@ FusedMoeArrays make_typical_fused_moe_case(const FusedMoeProblem& problem, std::
     constexpr std::int32_t kDistinctExperts = 8;
     FusedMoeArrays arrays = empty_case(problem, m, seed);
     arrays.distinct_experts = kDistinctExperts;
-    const bool has_shared = problem.experts % 2 == 1 && problem.slots > 1;
+    const bool has_shared = problem.experts % 2 == 1 && problem.experts > 1 && problem.slots > 1;
     std::vector<std::int32_t> routed(as_size(problem.experts - (has_shared ? 1 : 0)));
     std::iota(routed.begin(), routed.end(), 0);
     Random random(seed);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "runtime/formats/bf16.hpp"
 #include "runtime/formats/e2m1.hpp"
@@ -142,6 +143,44 @@ TEST_CASE("fused_moe case: tokens do not depend on how many there are") {
             CHECK(many.experts.at(id).w2_scale == expert.w2_scale);
         }
         CHECK(make_fused_moe_case(problem, 3, 10).x != few.x);
+    }
+}
+
+TEST_CASE("fused_moe typical case: each token chooses its experts anew") {
+    for (const auto& [experts, slots] : {std::pair<std::int64_t, std::int64_t>{512, 10}, {513, 11}, {1, 2}}) {
+        CAPTURE(experts);
+        constexpr std::int64_t kTokens = 128;
+        const FusedMoeArrays arrays = make_typical_fused_moe_case(mxfp4(experts, slots), kTokens, 5);
+        const bool has_shared = experts == 513;
+        std::set<std::int32_t> routed;
+        for (std::int64_t token = 0; token < kTokens; ++token) {
+            const auto first = arrays.ids.begin() + token * slots;
+            const std::set<std::int32_t> ids(first, first + slots);
+            CHECK(std::ssize(ids) == std::min(experts, slots));
+            CHECK(*ids.begin() >= 0);
+            CHECK(*ids.rbegin() < experts);
+            if (has_shared) {
+                CHECK(*(first + slots - 1) == experts - 1);
+            }
+            routed.insert(first, first + slots - (has_shared ? 1 : 0));
+        }
+        if (experts > 1) {
+            // Of 512 experts 1280 choices leave out 512 * (502 / 512)^128, some 41.
+            CHECK(routed.size() > 440);
+            CHECK(routed.size() < 500);
+            CHECK(*routed.rbegin() < (has_shared ? experts - 1 : experts));
+            CHECK(arrays.weights_of(9) == arrays.weights_of(1));
+            CHECK(arrays.weights_of(2) != arrays.weights_of(1));
+        }
+        CHECK(arrays.experts.size() <= 8);
+        CHECK(arrays.weights_of(-1) == nullptr);
+        CHECK(arrays.weights_of(static_cast<std::int32_t>(experts)) == nullptr);
+        CHECK_FALSE(has_invalid_id(arrays, kTokens));
+        const FusedMoeArrays few = make_typical_fused_moe_case(mxfp4(experts, slots), 3, 5);
+        CHECK(std::equal(few.x.begin(), few.x.end(), arrays.x.begin()));
+        CHECK(std::equal(few.ids.begin(), few.ids.end(), arrays.ids.begin()));
+        CHECK(std::ranges::all_of(fused_moe_reference(few),
+                                  [](std::uint16_t one) { return std::isfinite(bf16_to_float(one)); }));
     }
 }
 
