@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "instructions.hpp"
@@ -135,5 +137,30 @@ TEST_CASE(
                 check_counts(name, run.counts[at].front(), 0);
             }
         }
+    }
+}
+
+// Minutes of compiling: a test of its own runs it.
+TEST_CASE("mxmoe sizes: every couple of small, odd and large dimensions keeps to its registers and LDS" *
+          doctest::skip()) {
+    std::vector<tables::Constants> all = mxmoe_couples();
+    // Legal, though no couple: what a copy of x costs in the lowest blocks.
+    all.push_back({{"block_m", 16}, {"f16in", 0}, {"g1_nt", 1}, {"g2", 2}, {"g2_nt", 1}});
+    all.push_back({{"block_m", 16}, {"f16in", 0}, {"g1_nt", 0}, {"g2", 1}, {"g2_nt", 0}});
+    std::vector<operators::Pipeline> wanted;
+    for (const FusedMoeProblem& problem : {FusedMoeProblem{256, 256, 1, 1, false, true},
+                                           {768, 1536, 65, 3, false, false},
+                                           {1280, 768, 128, 4, false, true},
+                                           {2048, 2048, 1024, 16, false, false},
+                                           {4096, 256, 513, 11, false, true},
+                                           {7168, 512, 385, 9, false, false}}) {
+        for (const tables::Constants& constants : all) {
+            wanted.push_back(mxmoe_pipeline(problem, 1024, constants));
+        }
+    }
+    MxmoeDevice device;
+    const std::vector<LoadedPipeline> loaded = device.load(std::move(wanted));
+    for (std::size_t i = 0; i < loaded.size(); ++i) {
+        check_listing(loaded[i], all[i % all.size()]);
     }
 }
