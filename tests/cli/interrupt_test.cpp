@@ -9,7 +9,9 @@
 #include <iterator>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "run_kiln.hpp"
 
@@ -20,6 +22,7 @@ using kiln::test::run_kiln;
 using kiln::test::Running;
 using kiln::test::TemporaryFolder;
 using kiln::test::Variables;
+using kiln::test::with;
 
 namespace {
 
@@ -112,6 +115,10 @@ TEST_CASE_FIXTURE(Place, "InterruptedWarmKeepsWhatIsDoneAndSaysSo") {
     CHECK(again.json()["summary"]["missing"].get<int>() >= 1);
 }
 
+// More than what can be compiled before all the signals of the case have come.
+const std::vector<std::string> kSome = {"linear", "n=4096", "k=2048", "linear", "n=4608",
+                                        "k=4096", "linear", "n=2560", "k=4096"};
+
 TEST_CASE_FIXTURE(Place, "SignalsAtRandomMomentsLeaveASoundCacheAndOneDocument") {
     const auto seed = std::random_device{}();
     MESSAGE("seed " << seed);
@@ -121,7 +128,7 @@ TEST_CASE_FIXTURE(Place, "SignalsAtRandomMomentsLeaveASoundCacheAndOneDocument")
         const auto pause = std::chrono::milliseconds(random() % 700);
         const int signal = random() % 2 == 0 ? SIGINT : SIGTERM;
         INFO("seed " << seed << ", signal " << signal << " after " << pause.count() << " ms");
-        Running running({"warm", "--json", "linear"}, environment);
+        Running running(with({"warm", "--json"}, kSome), environment);
         std::this_thread::sleep_for(pause);
         running.send(signal);
         const auto outcome = running.wait();
@@ -137,8 +144,8 @@ TEST_CASE_FIXTURE(Place, "SignalsAtRandomMomentsLeaveASoundCacheAndOneDocument")
         interrupted_at_work = interrupted_at_work || outcome.json().contains("items");
     }
     // After all that the rest compiles, and only the rest.
-    const auto looked = run_kiln({"warm", "--json", "--dry-run", "linear"}, environment).json()["summary"];
-    const auto rest = run_kiln({"warm", "--json", "linear"}, environment);
+    const auto looked = run_kiln(with({"warm", "--json", "--dry-run"}, kSome), environment).json()["summary"];
+    const auto rest = run_kiln(with({"warm", "--json"}, kSome), environment);
     CHECK(rest.exit_code == 0);
     CHECK(rest.json()["summary"]["hits"] == looked["hits"]);
     CHECK(rest.json()["summary"]["compiled"] == looked["missing"]);

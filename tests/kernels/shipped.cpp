@@ -2,11 +2,18 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/digest.hpp"
+#include "cache/key.hpp"
+#include "cache/store.hpp"
 #include "runtime/embedded/embedded.hpp"
 #include "runtime/operators/kernel_launch.hpp"
 #include "runtime/operators/operator.hpp"
@@ -124,13 +131,62 @@ bool can_build_for(std::string_view processor) {
     return true;
 }
 
+namespace {
+
+// Where code objects of earlier tests lie, if anywhere. One with a warning is not kept, so that every test
+// that looks for warnings gets to see it.
+std::unique_ptr<cache::Store> open_store() {
+    const char* folder = std::getenv("KERNEL_TEST_STORE");
+    return folder == nullptr ? nullptr : value_of(cache::Store::open(folder));
+}
+
+// All that the compiler is given: a test may have broken a template on purpose.
+std::string document_of(const compile::CompileRequest& request) {
+    std::string all = fmt::format("{}\n{}\n{}\n{}", request.name, request.target,
+                                  fmt::join(request.options, "\n"), request.source);
+    for (const compile::Header& header : request.headers) {
+        all += fmt::format("\n{} {}\n{}", header.name, header.text.size(), header.text);
+    }
+    return fmt::format(R"({{"test":"{}"}})", sha256(all).hex());
+}
+
+Result<compile::CompileResult> obtain(const compile::CompileRequest& request, compile::Compiler& compiler,
+                                      cache::Store* store) {
+    if (store == nullptr) {
+        return compiler.compile(request);
+    }
+    const Result<compile::CompilerIdentity> identity = compiler.identity(request.target);
+    if (!identity) {
+        return tl::unexpected<Error>(identity.error());
+    }
+    Result<cache::Key> key = cache::Key::make(document_of(request), identity->document);
+    if (!key) {
+        return fail(key);
+    }
+    if (auto kept = store->get(*key); kept && kept->has_value()) {
+        compile::CompileResult result;
+        result.code_object = std::move((*kept)->code_object);
+        result.listing = std::move((*kept)->listing);
+        return result;
+    }
+    Result<compile::CompileResult> result = compiler.compile(request);
+    if (result && result->log.empty()) {
+        // A disk that is full costs time later, and no result now.
+        static_cast<void>(store->put(*key, {result->code_object, "{}", result->listing}));
+    }
+    return result;
+}
+
+}  // namespace
+
 std::vector<Built> build(std::vector<operators::Specialisation> specialisations) {
     const auto compiler = value_of(compile::Compiler::create({}));
+    const std::unique_ptr<cache::Store> store = open_store();
     std::vector<std::future<Result<compile::CompileResult>>> results;
     results.reserve(specialisations.size());
     for (const operators::Specialisation& specialisation : specialisations) {
-        results.push_back(std::async(std::launch::async, [&compiler, &specialisation] {
-            return compiler->compile(specialisation.request);
+        results.push_back(std::async(std::launch::async, [&compiler, &specialisation, &store] {
+            return obtain(specialisation.request, *compiler, store.get());
         }));
     }
     std::vector<Built> built;

@@ -50,7 +50,8 @@ struct Built {
     [[nodiscard]] compile::KernelInfo kernel(std::string_view part) const;
 };
 
-// Compiled on as many workers as there are cores; in the order of the requests.
+// Compiled on as many workers as there are cores; in the order of the requests. What another test compiled
+// comes out of the folder that KERNEL_TEST_STORE names.
 std::vector<Built> build(std::vector<operators::Specialisation> specialisations);
 
 }  // namespace kiln::kernels_test

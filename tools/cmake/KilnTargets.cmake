@@ -47,14 +47,20 @@ endfunction()
 
 # kiln_test(NAME SOURCES... [DEPENDS targets...] [TIMEOUT seconds] [LABELS ...]): one doctest program, one ctest entry.
 # Labels that the presets know: full, only in the preset release-full (tools/test --full); noasan and notsan, left out under
-# that sanitizer.
+# that sanitizer. It is compiled with KILN_TEST_OPTIONS, which a room whose tests compute much on their own sets to nothing.
 function(kiln_test name)
   cmake_parse_arguments(test "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   add_executable(${name} ${test_SOURCES})
+  target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE kiln_flags kiln_test_main ${test_DEPENDS})
   add_test(NAME ${name} COMMAND ${name})
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}")
+  list(FIND KILN_LONG_TESTS ${name} place)
+  if(NOT place EQUAL -1)
+    math(EXPR cost "1000 - ${place}")
+    set_tests_properties(${name} PROPERTIES COST ${cost})
+  endif()
 endfunction()

@@ -22,6 +22,9 @@ elseif(MODE STREQUAL "check")
 else()
   # Only what this build compiles: a tracked source of an outside project has no entry among the compile commands.
   file(READ "${BUILD}/compile_commands.json" commands)
+  # g++'s precompiled header is nothing that clang can read.
+  string(REGEX REPLACE "-Winvalid-pch +-include +[^ ]+cmake_pch\\.hxx" "" commands "${commands}")
+  file(WRITE "${BUILD}/tidy/compile_commands.json" "${commands}")
   string(JSON count LENGTH "${commands}")
   math(EXPR last "${count} - 1")
   set(known "")
@@ -38,8 +41,8 @@ else()
   endforeach()
   cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
   list(JOIN sources "\n" lines)
-  file(WRITE "${BUILD}/tidy.txt" "${lines}\n")
-  execute_process(COMMAND xargs -P ${cores} -n 1 -d "\\n" -a "${BUILD}/tidy.txt" "${TOOL}" --quiet -p "${BUILD}"
+  file(WRITE "${BUILD}/tidy/sources.txt" "${lines}\n")
+  execute_process(COMMAND xargs -P ${cores} -n 1 -d "\\n" -a "${BUILD}/tidy/sources.txt" "${TOOL}" --quiet -p "${BUILD}/tidy"
     RESULT_VARIABLE result)
   if(result)
     message(FATAL_ERROR "clang-tidy has something to say, above")
