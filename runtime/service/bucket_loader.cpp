@@ -34,6 +34,13 @@ bool disables(const Error& error) {
     }
 }
 
+// A module that a reset of the device took from under the plans that hold it gives no function any more.
+bool is_alive(device::Module& module, const Specialisation& specialisation) {
+    return std::ranges::all_of(specialisation.kernels, [&module](const operators::KernelLaunch& kernel) {
+        return module.function(kernel.symbol).has_value();
+    });
+}
+
 }  // namespace
 
 ArtifactSource LoadedBucket::source() const {
@@ -107,32 +114,44 @@ Refusal BucketLoader::refuse(int ordinal, const Specialisation& specialisation, 
 }
 
 std::vector<Result<ArtifactPtr>> BucketLoader::obtain_artifacts(const Wanted& wanted) {
-    std::map<std::string_view, std::shared_future<Result<ArtifactPtr>>> by_request;
+    std::map<std::string_view, std::optional<Result<ArtifactPtr>>> by_request;
+    Wanted missing;
     for (const Specialisation* specialisation : wanted) {
-        if (by_request.contains(specialisation->request_document)) {
+        const auto [entry, is_new] = by_request.try_emplace(specialisation->request_document);
+        if (!is_new) {
             continue;
         }
+        // What is kept is here sooner than a thread that would look for it.
+        if (std::optional<ArtifactPtr> kept = builder_->obtain_kept(*specialisation)) {
+            entry->second = *std::move(kept);
+        } else {
+            missing.push_back(specialisation);
+        }
+    }
+    std::vector<std::future<Result<ArtifactPtr>>> pending;
+    for (const Specialisation* specialisation : missing) {
         const auto obtain = [this, specialisation] { return builder_->obtain(*specialisation); };
-        std::shared_future<Result<ArtifactPtr>> result;
+        // The last one is this thread's own.
+        const bool is_last = specialisation == missing.back();
         try {
-            // The last one is this thread's own.
-            const auto policy = specialisation == wanted.back() ? std::launch::deferred : std::launch::async;
             const SignalsBlocked blocked;
-            result = std::async(policy, obtain).share();
+            pending.push_back(std::async(is_last ? std::launch::deferred : std::launch::async, obtain));
         } catch (const std::system_error&) {
             // No thread to be had: this one does it, below.
-            result = std::async(std::launch::deferred, obtain).share();
+            pending.push_back(std::async(std::launch::deferred, obtain));
         }
-        by_request.emplace(specialisation->request_document, std::move(result));
     }
-    for (auto& [request, result] : by_request) {
+    for (std::future<Result<ArtifactPtr>>& result : pending) {
         if (result.wait_for(std::chrono::seconds(0)) == std::future_status::deferred) {
             result.wait();
         }
     }
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+        by_request.at(missing[i]->request_document) = pending[i].get();
+    }
     std::vector<Result<ArtifactPtr>> results;
     for (const Specialisation* specialisation : wanted) {
-        results.push_back(by_request.at(specialisation->request_document).get());
+        results.push_back(*by_request.at(specialisation->request_document));
     }
     return results;
 }
@@ -142,7 +161,8 @@ Result<std::shared_ptr<device::Module>> BucketLoader::load_module(device::Device
                                                                   Resident& resident) {
     const std::lock_guard lock(resident.mutex);
     if (std::shared_ptr<device::Module> loaded = resident.module.lock();
-        loaded != nullptr && resident.key_digest == artifact.key_digest) {
+        loaded != nullptr && resident.key_digest == artifact.key_digest &&
+        is_alive(*loaded, artifact.specialisation)) {
         return loaded;
     }
     const std::string& kernel_name = artifact.specialisation.kernel_name;

@@ -2,7 +2,8 @@
 // block checked, loaded. A failure that speaks of a specialisation itself disables it, and with it every
 // bucket that it is a stage of: of a build everywhere, of a load on that device.
 //
-// On a device a code object is loaded once, however many buckets and plans share it.
+// On a device a code object is loaded once, however many buckets and plans share it. Where the program resets
+// the device under a plan, that plan's modules are gone: the next plan loads anew.
 //
 // Shared by a service and those of its plans that load buckets later, so that a plan may outlive its service.
 #pragma once
@@ -60,7 +61,8 @@ class BucketLoader {
                                                             const operators::Pipeline& pipeline);
 
     // The steps apart, so that both may be done for many buckets at once. Of the first: all stages of all
-    // buckets, those that are the same once, so that misses compile in parallel; in the order asked for.
+    // buckets, those that are the same once; what is kept at once, then the misses in parallel; in the order
+    // asked for.
     using Wanted = std::vector<const operators::Specialisation*>;
     [[nodiscard]] std::vector<Result<ArtifactPtr>> obtain_artifacts(const Wanted& wanted);
     // Of the second: `artifacts` are those of the stages. The first failure is the answer.

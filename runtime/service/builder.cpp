@@ -274,12 +274,21 @@ Builder::Outcome Builder::compile_and_put(const operators::Specialisation& speci
     return artifact;
 }
 
+std::optional<ArtifactPtr> Builder::obtain_kept(const operators::Specialisation& specialisation) {
+    return look_everywhere(specialisation, Count::yes);
+}
+
 Result<std::optional<ArtifactPtr>> Builder::find(const operators::Specialisation& specialisation) {
+    return look_everywhere(specialisation, Count::no);
+}
+
+std::optional<ArtifactPtr> Builder::look_everywhere(const operators::Specialisation& specialisation,
+                                                    Count count) {
     if (!has_places()) {
-        return std::optional<ArtifactPtr>();
+        return std::nullopt;
     }
     const Result<cache::Key> key = this->key(specialisation);
-    return key ? look(specialisation, *key, Count::no) : look_by_request(specialisation, Count::no);
+    return key ? look(specialisation, *key, count) : look_by_request(specialisation, count);
 }
 
 std::vector<cache::Layer*> Builder::all_places() const {

@@ -90,7 +90,11 @@ class Builder {
     // compile that names the specialisation. A place that can not be read is a miss.
     [[nodiscard]] Result<ArtifactPtr> obtain(const operators::Specialisation& specialisation);
 
-    // The same without ever compiling or waiting: nothing where neither store nor layers have one.
+    // What obtain() would take from the store or a layer, in this thread and at once; nothing where it would
+    // do more. A hit counts as one of obtain().
+    [[nodiscard]] std::optional<ArtifactPtr> obtain_kept(const operators::Specialisation& specialisation);
+
+    // The same for who only looks: nothing is counted.
     [[nodiscard]] Result<std::optional<ArtifactPtr>> find(const operators::Specialisation& specialisation);
 
     // The key, or why there is none: without a compiler its build part is unknown.
@@ -120,6 +124,8 @@ class Builder {
     [[nodiscard]] Outcome compile_and_put(const operators::Specialisation& specialisation,
                                           const cache::Key& key, compile::Compiler& compiler);
     enum class Count { yes, no };
+    [[nodiscard]] std::optional<ArtifactPtr> look_everywhere(const operators::Specialisation& specialisation,
+                                                             Count count);
     // In the store, then in the layers. A place that can not be read has nothing.
     [[nodiscard]] std::optional<ArtifactPtr> look(const operators::Specialisation& specialisation,
                                                   const cache::Key& key, Count count);

@@ -48,8 +48,10 @@ RowPtr row_serving(const Operator& op, const RowPtr& whole, const Problem& probl
 }
 
 // The templates of the stages of a bucket; its own, where it is none of ours.
-std::vector<std::string> stage_ids(const Operator& op, const tables::Row& row, const tables::Bucket& bucket) {
-    const operators::Template* known = op.find_template(bucket.template_id, row.target.processor);
+std::vector<std::string> stage_ids(const tables::Row& row, const tables::Bucket& bucket) {
+    const Operator* op = operators::find_operator(row.operator_name);
+    const operators::Template* known =
+        op != nullptr ? op->find_template(bucket.template_id, row.target.processor) : nullptr;
     if (known == nullptr) {
         return {bucket.template_id};
     }
@@ -60,16 +62,12 @@ std::vector<std::string> stage_ids(const Operator& op, const tables::Row& row, c
     return ids;
 }
 
-// The first of them that has no source for the row's target.
-std::optional<std::string> missing_source(const KernelSources& sources, const tables::Row& row,
-                                          const tables::Bucket& bucket) {
-    const Operator* op = operators::find_operator(row.operator_name);
-    for (std::string& id : op != nullptr ? stage_ids(*op, row, bucket) : std::vector{bucket.template_id}) {
-        if (!sources.has(id, row.target)) {
-            return std::move(id);
-        }
-    }
-    return std::nullopt;
+// The first of them that has no source for the target.
+std::optional<std::string> missing_source(const KernelSources& sources, const tables::Target& target,
+                                          const std::vector<std::string>& stages) {
+    const auto has_none = [&](const std::string& id) { return !sources.has(id, target); };
+    const auto missing = std::ranges::find_if(stages, has_none);
+    return missing != stages.end() ? std::optional(*missing) : std::nullopt;
 }
 
 // The fields of a filter that tell problems of the tables apart, and those that are demands.
@@ -202,12 +200,13 @@ bool Service::is_switched_off(std::string_view name) const {
     return std::ranges::find(settings_.disable, name) != settings_.disable.end();
 }
 
-std::optional<std::string> Service::switched_off(const Operator& op, const tables::Row& row,
-                                                 const tables::Bucket& bucket) const {
-    std::vector<std::string> names = stage_ids(op, row, bucket);
-    names.push_back(bucket.template_id);
-    const auto off = std::ranges::find_if(names, [this](const auto& name) { return is_switched_off(name); });
-    return off != names.end() ? std::optional(*off) : std::nullopt;
+std::optional<std::string> Service::switched_off(const tables::Bucket& bucket,
+                                                 const std::vector<std::string>& stages) const {
+    const auto off = std::ranges::find_if(stages, [this](const auto& name) { return is_switched_off(name); });
+    if (off != stages.end()) {
+        return *off;
+    }
+    return is_switched_off(bucket.template_id) ? std::optional(bucket.template_id) : std::nullopt;
 }
 
 Answer<RowPtr> Service::select(const Operator& op, const Problem& problem,
@@ -248,11 +247,12 @@ Answer<RowPtr> Service::select_in(const SnapshotPtr& snapshot, const Operator& o
                                                                 (*whole)->buckets.front())));
     }
     for (const tables::Bucket& bucket : row->buckets) {
-        if (const auto off = switched_off(op, *row, bucket)) {
+        const std::vector<std::string> stages = stage_ids(*row, bucket);
+        if (const auto off = switched_off(bucket, stages)) {
             return declined(KILN_DECLINE_SWITCHED_OFF, Stage::configure,
                             fmt::format("{}: {} is switched off", label(op, problem), *off));
         }
-        if (const auto missing = missing_source(snapshot->sources, *row, bucket)) {
+        if (const auto missing = missing_source(snapshot->sources, row->target, stages)) {
             return declined(
                 KILN_DECLINE_PROCESSOR, Stage::table,
                 fmt::format("{}: {} has a row for {}, but {} has no source for it", label(op, problem),
@@ -338,7 +338,7 @@ bool Service::is_switched_off(const tables::Row& row) const {
     const Operator* op = operators::find_operator(row.operator_name);
     return op != nullptr && (is_switched_off(op->name()) ||
                              std::ranges::any_of(row.buckets, [&](const tables::Bucket& bucket) {
-                                 return switched_off(*op, row, bucket).has_value();
+                                 return switched_off(bucket, stage_ids(row, bucket)).has_value();
                              }));
 }
 
@@ -350,7 +350,7 @@ std::vector<operators::Specialisation> Service::matching(const WarmFilter& filte
     for (const RowPtr& row : rows_of(snapshot, filter)) {
         const bool is_off = off != nullptr && is_switched_off(*row);
         for (const tables::Bucket& bucket : row->buckets) {
-            if (!filter.target && missing_source(snapshot->sources, *row, bucket)) {
+            if (!filter.target && missing_source(snapshot->sources, row->target, stage_ids(*row, bucket))) {
                 continue;  // loading the table has warned of it
             }
             Result<operators::Pipeline> pipeline = pipeline_with(snapshot->sources, *row, bucket);

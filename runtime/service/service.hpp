@@ -160,10 +160,11 @@ class Service {
                                                                 const Problem& problem, PrepareMode mode);
     [[nodiscard]] Answer<RowPtr> select_in(const SnapshotPtr& snapshot, const Operator& op,
                                            const Problem& problem, const tables::DeviceTraits& target) const;
-    // KILN_DISABLE names the operator or the template; any of those of the bucket: which; any of the row's.
+    // KILN_DISABLE names the operator or the template; the bucket's or one of its stages': which; any of the
+    // row's.
     [[nodiscard]] bool is_switched_off(std::string_view name) const;
-    [[nodiscard]] std::optional<std::string> switched_off(const Operator& op, const tables::Row& row,
-                                                          const tables::Bucket& bucket) const;
+    [[nodiscard]] std::optional<std::string> switched_off(const tables::Bucket& bucket,
+                                                          const std::vector<std::string>& stages) const;
     [[nodiscard]] bool is_switched_off(const tables::Row& row) const;
     // Counts a decline, and says the first of its kind.
     template <class T>

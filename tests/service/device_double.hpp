@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/device.hpp"
@@ -14,7 +15,18 @@ namespace kiln::test {
 
 class ModuleDouble final : public device::Module {
   public:
-    Result<device::Function> function(const std::string&) override { return static_cast<void*>(this); }
+    explicit ModuleDouble(std::shared_ptr<const std::atomic<int>> resets)
+        : resets_(std::move(resets)), made_after_(*resets_) {}
+    Result<device::Function> function(const std::string&) override {
+        if (*resets_ != made_after_) {
+            return fail(ErrorCode::load_failed, Stage::load, "the module went with a reset");
+        }
+        return static_cast<void*>(this);
+    }
+
+  private:
+    const std::shared_ptr<const std::atomic<int>> resets_;
+    const int made_after_;
 };
 
 class DeviceDouble final : public device::Device {
@@ -42,6 +54,8 @@ class DeviceDouble final : public device::Device {
     std::atomic<int> loads{0};
     std::atomic<bool> capturing{false};
     std::optional<Error> load_error;
+    // Of the device by the program: no module of before gives a function any more.
+    const std::shared_ptr<std::atomic<int>> resets = std::make_shared<std::atomic<int>>(0);
 
     const device::DeviceInfo& info() const override { return info_; }
     Result<std::unique_ptr<device::Module>> load(ByteView) override {
@@ -49,7 +63,7 @@ class DeviceDouble final : public device::Device {
         if (load_error) {
             return tl::unexpected(*load_error);
         }
-        return std::make_unique<ModuleDouble>();
+        return std::make_unique<ModuleDouble>(resets);
     }
     int launch(device::Function, const device::LaunchShape& shape, device::Stream, void* kernargs,
                std::size_t bytes) const noexcept override {

@@ -142,6 +142,29 @@ TEST_CASE_FIXTURE(Prepared, "prepare: a plan outlives its service") {
     CHECK(device->launches == 1);
 }
 
+TEST_CASE_FIXTURE(Prepared, "prepare: plans share what is loaded, until a reset of the device took it") {
+    const std::unique_ptr<Service> service = open(overrides, parts);
+    const auto first = service->prepare(0, linear(), small_problem());
+    const auto second = service->prepare(0, linear(), small_problem());
+    REQUIRE(first);
+    REQUIRE(second);
+    const auto module_of = [](const auto& plan) {
+        return (*plan)->buckets()[0].loaded()->modules.front().get();
+    };
+    CHECK(module_of(first) == module_of(second));
+    CHECK(device->loads == 1);
+
+    ++*device->resets;
+    const auto third = service->prepare(0, linear(), small_problem());
+    REQUIRE_MESSAGE(third, third.error().error.message);
+    CHECK(module_of(third) != module_of(first));
+    CHECK(device->loads == 2);
+    const auto fourth = service->prepare(0, linear(), small_problem());
+    REQUIRE(fourth);
+    CHECK(module_of(fourth) == module_of(third));
+    CHECK(service->statistics().disabled == 0);
+}
+
 TEST_CASE_FIXTURE(Prepared, "prepare: supports() neither compiles nor loads") {
     overrides.worker = "/nowhere";
     const std::unique_ptr<Service> service = open(overrides, parts);
