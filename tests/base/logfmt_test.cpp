@@ -8,7 +8,7 @@
 
 namespace {
 
-std::string quoted(std::string_view value) {
+std::string written(std::string_view value) {
     std::string line;
     kiln::log::append_logfmt(line, value);
     return line;
@@ -43,37 +43,37 @@ std::string unquoted(std::string_view text) {
 
 TEST_CASE("LogfmtLeavesWordsBare") {
     for (const char* word : {"kiln_linear_n5120_k4096_m32", "gfx950:sramecc+:xnack-", "/a/b.entry", "-1.5"}) {
-        CHECK(quoted(word) == word);
+        CHECK(written(word) == word);
     }
 }
 
 TEST_CASE("LogfmtQuotesWhatIsNoWord") {
-    CHECK(quoted("") == R"("")");
-    CHECK(quoted("two words") == R"("two words")");
-    CHECK(quoted("a=b") == R"("a=b")");
-    CHECK(quoted(R"(say "x")") == R"("say \"x\"")");
-    CHECK(quoted(R"(a\b)") == R"("a\\b")");
-    CHECK(quoted("\xc3\xa9t\xc3\xa9") == "\"\xc3\xa9t\xc3\xa9\"");
+    CHECK(written("") == R"("")");
+    CHECK(written("two words") == R"("two words")");
+    CHECK(written("a=b") == R"("a=b")");
+    CHECK(written(R"(say "x")") == R"("say \"x\"")");
+    CHECK(written(R"(a\b)") == R"("a\\b")");
+    CHECK(written("\xc3\xa9t\xc3\xa9") == "\"\xc3\xa9t\xc3\xa9\"");
 }
 
 TEST_CASE("LogfmtEscapesWhatALineOrATerminalWouldObey") {
-    CHECK(quoted("a\nkiln: error: forged") == R"("a\nkiln: error: forged")");
-    CHECK(quoted("\r\t") == R"("\r\t")");
-    CHECK(quoted("\x1b[2J") == R"("\x1b[2J")");
-    CHECK(quoted(std::string_view("a\0b", 3)) == R"("a\x00b")");
-    CHECK(quoted("\x7f") == R"("\x7f")");
-    CHECK(quoted("\xc2\x9b") == R"("\u009b")");          // the one-character form of ESC [
-    CHECK(quoted("\xe2\x80\xa8") == R"("\u2028")");      // a line separator
-    CHECK(quoted("a\xe2\x80\xae!") == R"("a\u202e!")");  // turns the direction of writing
+    CHECK(written("a\nkiln: error: forged") == R"("a\nkiln: error: forged")");
+    CHECK(written("\r\t") == R"("\r\t")");
+    CHECK(written("\x1b[2J") == R"("\x1b[2J")");
+    CHECK(written(std::string_view("a\0b", 3)) == R"("a\x00b")");
+    CHECK(written("\x7f") == R"("\x7f")");
+    CHECK(written("\xc2\x9b") == R"("\u009b")");          // the one-character form of ESC [
+    CHECK(written("\xe2\x80\xa8") == R"("\u2028")");      // a line separator
+    CHECK(written("a\xe2\x80\xae!") == R"("a\u202e!")");  // turns the direction of writing
 }
 
 TEST_CASE("LogfmtEscapesBytesThatAreNoUtf8") {
-    CHECK(quoted("\xff") == R"("\xff")");
-    CHECK(quoted("\xc3") == R"("\xc3")");                          // cut short
-    CHECK(quoted("\xc0\x8a") == R"("\xc0\x8a")");                  // an overlong line break
-    CHECK(quoted("\xed\xa0\x80") == R"("\xed\xa0\x80")");          // a surrogate
-    CHECK(quoted("\xf4\x90\x80\x80") == R"("\xf4\x90\x80\x80")");  // beyond Unicode
-    CHECK(quoted("\x9b") == R"("\x9b")");
+    CHECK(written("\xff") == R"("\xff")");
+    CHECK(written("\xc3") == R"("\xc3")");                          // cut short
+    CHECK(written("\xc0\x8a") == R"("\xc0\x8a")");                  // an overlong line break
+    CHECK(written("\xed\xa0\x80") == R"("\xed\xa0\x80")");          // a surrogate
+    CHECK(written("\xf4\x90\x80\x80") == R"("\xf4\x90\x80\x80")");  // beyond Unicode
+    CHECK(written("\x9b") == R"("\x9b")");
 }
 
 TEST_CASE("LogfmtOfAnyBytesIsOneWordOrOneQuotedTextOfOneLine") {
@@ -86,7 +86,7 @@ TEST_CASE("LogfmtOfAnyBytesIsOneWordOrOneQuotedTextOfOneLine") {
             // Half of them such that matter.
             c = random() % 2 == 0 ? "\"\\=\n\r\x1b a\xc2\x9b"[random() % 10] : static_cast<char>(random());
         }
-        const std::string line = quoted(value);
+        const std::string line = written(value);
         REQUIRE(std::ranges::none_of(line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }));
         const std::string back = unquoted(line);
         if (value.find_first_not_of("abc =\"\\") == std::string::npos) {

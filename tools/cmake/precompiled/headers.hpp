@@ -1,5 +1,5 @@
-// What nearly every source includes: KilnPrecompiled.cmake says where it is used. The JSON library is not here:
-// the few sources that want it would save less than all others would pay to read it.
+// What nearly every source includes: KilnPrecompiled.cmake says where it is used. The JSON library is not
+// here: the few sources that want it would save less than all others would pay to read it.
 #pragma once
 
 #include <algorithm>
