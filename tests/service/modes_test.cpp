@@ -1,20 +1,16 @@
-// When the buckets of a plan are obtained and loaded: at their first launch, in the background, at a wait;
-// and what a launch answers until then. A device whose driver is a double, the real compiler behind a gate.
+// When the buckets of a lazy plan are obtained and loaded, what a launch answers until then, and what more
+// than one mode has in common.
 #include <doctest/doctest.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <future>
 #include <thread>
 #include <vector>
 
 #include "tests/allocation_counter.hpp"
-#include "tests/service/device_double.hpp"
-#include "tests/service/gated_compiler.hpp"
-#include "tests/service/launch_linear.hpp"
 #include "tests/service/log_lines.hpp"
-#include "tests/service/scratch.hpp"
+#include "tests/service/modes_fixture.hpp"
 
 using namespace kiln::service;
 using namespace std::chrono_literals;
@@ -22,76 +18,10 @@ using kiln::operators::linear;
 using kiln::test::DeviceDouble;
 using kiln::test::Gate;
 using kiln::test::GatedCompiler;
+using kiln::test::kForever;
+using kiln::test::Modes;
 using kiln::test::open;
-using kiln::test::overrides_in;
-using kiln::test::Scratch;
 using kiln::test::small_problem;
-
-namespace {
-
-constexpr std::chrono::milliseconds kForever(-1);
-
-// One small problem with three buckets: M up to 4, 8 and 16.
-std::string three_buckets() {
-    std::string buckets;
-    for (const char* edge : {"4", "8", "16"}) {
-        buckets +=
-            std::string(buckets.empty() ? "" : ", ") + R"({"max_m": )" + edge +
-            R"(, "template": "linear/small_m", "constants": {"tiles_n": 1, "waves": 1, "lane_rows": )" +
-            edge + R"(, "blocks_ahead": 1}})";
-    }
-    return R"({"schema": 1, "rows": [{"operator": "linear", "problem": {"n": 16, "k": 128}, "target": "gfx950",
-               "provenance": {"kind": "untuned"}, "buckets": [)" +
-           buckets + "]}]}";
-}
-
-struct Modes {
-    Scratch scratch;
-    Overrides overrides = overrides_in(scratch);
-    std::shared_ptr<DeviceDouble> device = std::make_shared<DeviceDouble>();
-    std::shared_ptr<Gate> gate = std::make_shared<Gate>();
-    Parts parts;
-    std::unique_ptr<Service> service;
-    alignas(16) char memory[64] = {};
-    const kiln_linear_args args{memory, 128, memory, reinterpret_cast<float*>(memory), memory};
-
-    Modes() {
-        overrides.shapes_path = scratch.write("table.json", three_buckets()).string();
-        parts.open_devices = [this] {
-            return kiln::Result<std::vector<std::shared_ptr<kiln::device::Device>>>({device});
-        };
-        parts.make_compiler = [its_gate = gate]() -> kiln::Result<std::unique_ptr<kiln::compile::Compiler>> {
-            return std::make_unique<GatedCompiler>(its_gate);
-        };
-        reopen();
-    }
-    void reopen() {
-        service.reset();
-        service = open(overrides, parts);
-    }
-    std::shared_ptr<const Plan> prepare(PrepareMode mode) {
-        auto plan = service->prepare(0, linear(), small_problem(), mode);
-        REQUIRE_MESSAGE(plan, plan.error().error.message);
-        return *std::move(plan);
-    }
-    kiln_status launch(const Plan& plan, std::int64_t m) const {
-        return kiln::test::launch_linear(plan, nullptr, m, args);
-    }
-    // A service of its own fills the cache, and the counters of `service` stay at nothing.
-    void warm() {
-        auto other = open(overrides, parts);
-        std::vector<kiln::Error> errors;
-        WarmFilter filter;
-        filter.problem = small_problem();
-        const WarmSummary summary = other->warm(other->matching(filter, errors));
-        for (const WarmItem& item : summary.items) {
-            CHECK_MESSAGE(!item.error, item.error->message);
-        }
-        CHECK(summary.compiled == 3);
-    }
-};
-
-}  // namespace
 
 TEST_CASE_FIXTURE(Modes, "lazy: each bucket is obtained by its first launch, and no other") {
     const auto plan = prepare(PrepareMode::lazy);
@@ -210,71 +140,6 @@ TEST_CASE_FIXTURE(Modes,
 }
 
 TEST_CASE_FIXTURE(Modes,
-                  "background: prepare returns at once, launches decline until their bucket is ready") {
-    gate->close();
-    const auto plan = prepare(PrepareMode::background);
-    CHECK(launch(*plan, 4) == KILN_DECLINE_COMPILING);
-    CHECK(plan->ready(4) == KILN_DECLINE_COMPILING);
-    CHECK(plan->wait(0ms).error().decline == KILN_DECLINE_COMPILING);
-    const auto waited = plan->wait(20ms);
-    REQUIRE(!waited);
-    CHECK(waited.error().decline == KILN_DECLINE_COMPILING);
-    CHECK(waited.error().error.message.find("3 of 3") != std::string::npos);
-    CHECK(device->launches == 0);
-    gate->open();
-    REQUIRE(plan->wait(kForever));
-    for (const int m : {4, 8, 16}) {
-        CHECK(plan->ready(m) == KILN_OK);
-        CHECK(launch(*plan, m) == KILN_OK);
-    }
-    CHECK(service->statistics().compiles == 3);
-    CHECK(device->loads == 3);
-}
-
-TEST_CASE_FIXTURE(Modes, "background: declining allocates nothing") {
-    overrides.workers = 1;
-    reopen();
-    gate->close();
-    const auto plan = prepare(PrepareMode::background);
-    gate->wait_for_compiles(1);  // all that the one worker does
-    const auto before = kiln::test::num_allocations();
-    kiln_status sum = 0;
-    for (int i = 0; i < 100; ++i) {
-        sum += launch(*plan, 4);
-    }
-    CHECK(kiln::test::num_allocations() == before);
-    CHECK(sum == 100 * KILN_DECLINE_COMPILING);
-    gate->open();
-}
-
-TEST_CASE_FIXTURE(Modes, "background: no more compile at once than there are workers") {
-    for (const unsigned workers : {1u, 2u}) {
-        std::filesystem::remove_all(scratch.cache());
-        gate = std::make_shared<Gate>();
-        parts.make_compiler = [its_gate = gate]() -> kiln::Result<std::unique_ptr<kiln::compile::Compiler>> {
-            return std::make_unique<GatedCompiler>(its_gate);
-        };
-        overrides.workers = workers;
-        reopen();
-        gate->close();
-        const auto plan = prepare(PrepareMode::background);
-        gate->wait_for_compiles(workers);
-        gate->open();
-        REQUIRE(plan->wait(kForever));
-        CHECK(gate->most_at_once() == workers);
-    }
-}
-
-TEST_CASE_FIXTURE(Modes, "background: a warm cache needs no compiler's time") {
-    warm();
-    gate->close();
-    const auto plan = prepare(PrepareMode::background);
-    REQUIRE(plan->wait(kForever));
-    CHECK(service->statistics().cache_hits == 3);
-    CHECK(service->statistics().compiles == 0);
-}
-
-TEST_CASE_FIXTURE(Modes,
                   "one bad bucket fails a blocking prepare whole, and only itself in the other modes") {
     gate->refuse("_m8");
     auto plan = prepare(PrepareMode::background);
@@ -361,51 +226,6 @@ TEST_CASE_FIXTURE(Modes, "lazy: an earlier failure of the device is an error tha
     CHECK(service->statistics().disabled == 0);
     REQUIRE(plan->wait(kForever));
     CHECK(launch(*plan, 4) == KILN_OK);
-}
-
-TEST_CASE_FIXTURE(Modes, "background: a plan goes on without its service") {
-    gate->close();
-    const auto plan = prepare(PrepareMode::background);
-    service.reset();
-    CHECK(launch(*plan, 4) == KILN_DECLINE_COMPILING);
-    gate->open();
-    REQUIRE(plan->wait(kForever));
-    CHECK(launch(*plan, 16) == KILN_OK);
-}
-
-TEST_CASE_FIXTURE(Modes, "background: a plan that is released ends nothing of its service") {
-    overrides.workers = 1;
-    reopen();
-    gate->close();
-    auto plan = prepare(PrepareMode::background);
-    gate->wait_for_compiles(1);
-    plan.reset();
-    gate->open();
-    // The compile under way is finished and kept; those that were not begun are not.
-    plan = prepare(PrepareMode::background);
-    REQUIRE(plan->wait(kForever));
-    CHECK(service->statistics().compiles == 3);
-}
-
-TEST_CASE_FIXTURE(Modes, "background: the last release ends the compile under way") {
-    for (const bool service_first : {true, false}) {
-        gate = std::make_shared<Gate>();
-        parts.make_compiler = [its_gate = gate]() -> kiln::Result<std::unique_ptr<kiln::compile::Compiler>> {
-            return std::make_unique<GatedCompiler>(its_gate);
-        };
-        reopen();
-        gate->close();  // and stays so: a release that waited for the compile would never return
-        auto plan = prepare(PrepareMode::background);
-        gate->wait_for_compiles(1);
-        if (service_first) {
-            service.reset();
-            plan.reset();
-        } else {
-            plan.reset();
-            service.reset();
-        }
-        CHECK(device->loads == 0);
-    }
 }
 
 TEST_CASE_FIXTURE(Modes,
