@@ -69,17 +69,19 @@ void fill_row(std::span<Bf16Bits> row, RowKind kind, Random& random) {
     }
 }
 
-}  // namespace
+struct LinearShape {
+    std::int64_t m = 0, n = 0, k = 0, ldx = 0;
+};
 
-LinearArrays make_linear_case(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed) {
+// Rows of x of these kinds in turn; what lies between rows is NaN.
+LinearArrays make_case(const LinearShape& shape, std::span<const RowKind> kinds, std::uint64_t seed) {
+    const auto [m, n, k, ldx] = shape;
     LinearArrays arrays;
     arrays.m = m;
     arrays.n = n;
     arrays.k = k;
-    // A stride other than K, so that nothing passes by taking one for the other. What lies between rows is
-    // NaN.
-    arrays.ldx = k + 8;
-    arrays.x.assign(static_cast<std::size_t>(m * arrays.ldx), 0x7fc0);
+    arrays.ldx = ldx;
+    arrays.x.assign(static_cast<std::size_t>(m * ldx), 0x7fc0);
     Random random(seed);
 
     // Weights and scales first: they do not depend on m.
@@ -96,12 +98,24 @@ LinearArrays make_linear_case(std::int64_t m, std::int64_t n, std::int64_t k, st
         scale = std::exp2(exponent(random));
     }
     for (std::int64_t row = 0; row < m; ++row) {
-        const std::span<Bf16Bits> values(&arrays.x[static_cast<std::size_t>(row * arrays.ldx)],
+        const std::span<Bf16Bits> values(&arrays.x[static_cast<std::size_t>(row * ldx)],
                                          static_cast<std::size_t>(k));
         std::fill(values.begin(), values.end(), Bf16Bits{0});
-        fill_row(values, kKinds[static_cast<std::size_t>(row) % std::size(kKinds)], random);
+        fill_row(values, kinds[static_cast<std::size_t>(row) % kinds.size()], random);
     }
     return arrays;
+}
+
+}  // namespace
+
+LinearArrays make_linear_case(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed) {
+    // A stride other than K, so that nothing passes by taking one for the other.
+    return make_case({m, n, k, k + 8}, kKinds, seed);
+}
+
+LinearArrays make_typical_linear_case(std::int64_t m, std::int64_t n, std::int64_t k, std::uint64_t seed) {
+    constexpr RowKind kOrdinary[] = {RowKind::ordinary};
+    return make_case({m, n, k, k}, kOrdinary, seed);
 }
 
 }  // namespace kiln::operators

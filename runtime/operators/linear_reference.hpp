@@ -22,6 +22,9 @@ struct LinearArrays {
 // depend on m, so the case with fewer rows is the head of the case with more.
 [[nodiscard]] LinearArrays make_linear_case(std::int64_t m, std::int64_t n, std::int64_t k,
                                             std::uint64_t seed);
+// Ordinary rows alone, without gaps between them, as a model's step has them: for timing.
+[[nodiscard]] LinearArrays make_typical_linear_case(std::int64_t m, std::int64_t n, std::int64_t k,
+                                                    std::uint64_t seed);
 
 // Each output before its rounding to bf16, [m, n]. On all cores of the process.
 [[nodiscard]] std::vector<double> linear_reference(const LinearArrays& arrays);

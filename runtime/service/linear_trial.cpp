@@ -65,4 +65,10 @@ std::unique_ptr<TrialCase> make_trial_case(const operators::LinearProblem& probl
     return std::make_unique<LinearCase>(operators::make_linear_case(max_m, problem.n, problem.k, seed));
 }
 
+std::unique_ptr<TrialCase> make_typical_trial_case(const operators::LinearProblem& problem,
+                                                   std::int64_t max_m, std::uint64_t seed) {
+    return std::make_unique<LinearCase>(
+        operators::make_typical_linear_case(max_m, problem.n, problem.k, seed));
+}
+
 }  // namespace kiln::service

@@ -8,5 +8,8 @@ namespace kiln::service {
 
 [[nodiscard]] std::unique_ptr<TrialCase> make_trial_case(const operators::LinearProblem& problem,
                                                          std::int64_t max_m, std::uint64_t seed);
+// Inputs as a model's step has them, for timing.
+[[nodiscard]] std::unique_ptr<TrialCase> make_typical_trial_case(const operators::LinearProblem& problem,
+                                                                 std::int64_t max_m, std::uint64_t seed);
 
 }  // namespace kiln::service

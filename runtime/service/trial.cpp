@@ -20,8 +20,13 @@ std::unique_ptr<TrialCase> make_case(const operators::TypedProblem& problem, std
 
 std::unique_ptr<TrialCase> make_typical_case(const operators::TypedProblem& problem, std::int64_t max_m,
                                              std::uint64_t seed) {
-    const auto* fused_moe = std::get_if<operators::FusedMoeProblem>(&problem);
-    return fused_moe == nullptr ? nullptr : make_typical_trial_case(*fused_moe, max_m, seed);
+    const auto make = [&](const auto& one) -> std::unique_ptr<TrialCase> {
+        if constexpr (requires { make_typical_trial_case(one, max_m, seed); }) {
+            return make_typical_trial_case(one, max_m, seed);
+        }
+        return nullptr;
+    };
+    return std::visit(make, problem);
 }
 
 Result<DeviceArray> load_weights(const std::shared_ptr<device::Device>& device, const TrialInput& input) {
