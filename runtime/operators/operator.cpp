@@ -50,7 +50,8 @@ std::optional<Complaint> check_field(const Operator& op, const std::string& name
     }
     const auto* word = std::get_if<std::string>(&value);
     if (word == nullptr || std::find(field->words.begin(), field->words.end(), *word) == field->words.end()) {
-        return Complaint{name, fmt::format("one of {}", fmt::join(field->words, ", ")), to_text(value)};
+        return Complaint{name, fmt::format("one of {}", fmt::join(field->words, ", ")),
+                         word != nullptr && word->empty() ? "nothing" : to_text(value)};
     }
     return std::nullopt;
 }

@@ -446,7 +446,8 @@ TEST_CASE_FIXTURE(Place, "TuneRefusesWhatCanNotBeMeant") {
     expect(with(kTune, {"--m", "4", "--iters", "0"}), "--iters");
     expect(with(kTune, {"--m", "4", "--resume"}), "--all-candidates");
     expect(with(kTune, {"--m", "4", "--retry"}), "--resume");
-    expect(with(kTune, {"--m", "4", "--template", "linear/large_m"}), "linear/large_m");
+    expect(with(kTune, {"--m", "4", "--template", "linear/large_m"}),
+           "one of fused_moe/mxmoe, fused_moe/small_m, linear/small_m");
     expect(with(with(kTune, {"linear", "n=16", "k=512"}), {"--m", "4"}), "again");
     expect({"tune", "table.json", "--m", "4"}, "expected OPERATOR");
     expect(with(kTune, {"--m", "65"}), "declares what is to be tried");

@@ -50,6 +50,7 @@ TEST_CASE("malformed words say what was expected and what was found") {
     CHECK(mentions(error_of({"n=16", "k=128", "size=3"}), "size"));
     CHECK(mentions(error_of({"n=16", "k=12x"}), "expected an integer, found \"12x\""));
     CHECK(mentions(error_of({"n=16", "k=128", "x_type=float"}), "expected one of bf16"));
+    CHECK(mentions(error_of({"n=16", "k=128", "x_type="}), "found nothing"));
     CHECK(mentions(error_of({"n", "k=128"}), "FIELD=VALUE"));
     CHECK(mentions(error_of({"n=16", "n=32", "k=128"}), "found twice"));
     CHECK(mentions(error_of({"n=16", "k=99999999999999999999"}), "expected an integer"));

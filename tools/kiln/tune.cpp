@@ -7,6 +7,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.hpp"
 #include "runtime/operators/demands.hpp"
@@ -53,6 +54,19 @@ std::vector<std::string> server_command(const CommonOptions& common) {
     return command;
 }
 
+// Of any operator: those that a row may name.
+std::set<std::string_view> nameable_templates() {
+    std::set<std::string_view> ids;
+    for (const operators::Operator* op : operators::all_operators()) {
+        for (const operators::Template* known : op->templates()) {
+            if (known->serves_rows()) {
+                ids.insert(known->id());
+            }
+        }
+    }
+    return ids;
+}
+
 Result<tune::TuneOptions> parse_options(const TuneWords& words, const CommonOptions& common) {
     constexpr double kLongest = 24 * 3600;
     tune::TuneOptions options;
@@ -97,16 +111,11 @@ Result<tune::TuneOptions> parse_options(const TuneWords& words, const CommonOpti
     if (words.resume && words.all_candidates.empty()) {
         return bad_option("--resume: expected --all-candidates FILE, which it goes on from, found none");
     }
+    const std::set<std::string_view> known = nameable_templates();
     for (const std::string& id : words.templates) {
-        const auto declares = [&](const operators::Operator* op) {
-            return std::ranges::any_of(op->templates(), [&](const operators::Template* known) {
-                return known->id() == id && known->serves_rows();
-            });
-        };
-        if (std::ranges::none_of(operators::all_operators(), declares)) {
-            return bad_option(fmt::format(
-                "--template: expected a template that a row may name, as kiln show lists them, found {}",
-                id));
+        if (!known.contains(id)) {
+            return bad_option(
+                fmt::format("--template: expected one of {}, found {}", fmt::join(known, ", "), id));
         }
     }
     options.templates = words.templates;
