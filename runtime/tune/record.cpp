@@ -44,8 +44,20 @@ Json head_of(std::string_view record, const Subject& subject, const Conditions& 
 }
 
 Subject subject_of(const Json& line) {
+    const auto m = line.at("m").get<std::int64_t>();
+    if (m < 1) {
+        throw std::invalid_argument(fmt::format("expected m of 1 or more, found {}", m));
+    }
     return {line.at("operator").get<std::string>(), problem_from(line.at("problem")),
-            line.at("target").get<std::string>(), line.at("m").get<std::int64_t>()};
+            line.at("target").get<std::string>(), m};
+}
+
+// Throws. A time below 0 would win over every other.
+double check_time(double us) {
+    if (!(us >= 0)) {
+        throw std::invalid_argument(fmt::format("expected a time of 0 us or more, found {}", us));
+    }
+    return us;
 }
 
 Conditions conditions_of(const Json& line) {
@@ -73,9 +85,9 @@ Json ranked_json(const std::optional<Ranked>& ranked) {
 }
 
 std::optional<Ranked> ranked_from(const Json& value) {
-    return value.is_null()
-               ? std::nullopt
-               : std::optional(Ranked{bucket_from(value.at("bucket")), value.at("us").get<double>()});
+    return value.is_null() ? std::nullopt
+                           : std::optional(Ranked{bucket_from(value.at("bucket")),
+                                                  check_time(value.at("us").get<double>())});
 }
 
 // Whether two records, candidates or choices, say something of the same subject under the same conditions.
@@ -97,8 +109,11 @@ void add_final(const Json& line, Records& records) {
     if (candidate == reversed.end()) {
         throw std::invalid_argument("expected the candidate of a final before it");
     }
-    candidate->finals_us = line.at("finals_us").get<std::vector<double>>();
-    candidate->finding.us = line.at("us").get<double>();
+    candidate->finals_us.clear();
+    for (const Json& us : line.at("finals_us")) {
+        candidate->finals_us.push_back(check_time(us.get<double>()));
+    }
+    candidate->finding.us = check_time(line.at("us").get<double>());
 }
 
 // Throws what says why it can not be meant.
@@ -116,6 +131,9 @@ void add_line(const Json& line, Records& records) {
                                   line.value("code", std::string()),
                                   finding_from(line),
                                   {}};
+        if (candidate.finding.us) {
+            check_time(*candidate.finding.us);
+        }
         std::erase_if(records.candidates, [&](const CandidateRecord& earlier) {
             return is_of(earlier, candidate) && earlier.present == candidate.present &&
                    (candidate.present || earlier.bucket == candidate.bucket);
@@ -201,11 +219,30 @@ std::string choice_line(const ChoiceRecord& record) {
     return line_of(line);
 }
 
+namespace {
+
+constexpr std::size_t kShownOfLine = 40;
+
+// Whether text without the end of its line can be what is left of a record that was being written. A file of
+// something else, which has no such end either, must not be taken for one: its line would be cut off.
+bool is_cut_line(std::string_view text) {
+    const auto begin = fmt::format(R"({{"schema":{},"record":")", kRecordSchema);
+    return text.starts_with(begin) || std::string_view(begin).starts_with(text);
+}
+
+}  // namespace
+
 Result<Records> parse_records(std::string_view text, const std::string& name) {
     Records records;
     for (std::size_t number = 1; !text.empty(); ++number) {
         const std::size_t end = text.find('\n');
         if (end == std::string_view::npos) {
+            if (!is_cut_line(text)) {
+                return fail(
+                    ErrorCode::bad_input, Stage::configure,
+                    fmt::format("{}:{}: expected a record of kiln tune, or the beginning of one, found {}",
+                                name, number, text.substr(0, kShownOfLine)));
+            }
             break;
         }
         try {

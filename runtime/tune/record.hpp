@@ -123,8 +123,8 @@ struct Records {
 [[nodiscard]] std::string final_line(const CandidateRecord& record);
 [[nodiscard]] std::string choice_line(const ChoiceRecord& record);
 
-// bad_input names the file, the line and what is not as it should be. A last line without its end was being
-// written when its writer was killed, and is passed over.
+// bad_input names the file, the line and what is not as it should be. A last line without its end that begins
+// as a record does was being written when its writer was killed, and is passed over.
 [[nodiscard]] Result<Records> parse_records(std::string_view text, const std::string& name);
 // The same from a file.
 [[nodiscard]] Result<Records> read_records(const std::filesystem::path& path);

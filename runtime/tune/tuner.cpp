@@ -104,7 +104,8 @@ class Tuning {
     // Tells what a bucket compiles to from what its kernels' sources or options make of it otherwise.
     [[nodiscard]] std::string code_of(const Work& work, const tables::Bucket& bucket) const;
     // Compiles whatever is to be tried, and notes what does not compile.
-    void compile(std::vector<Work>& works);
+    // An error where the machine lacks what it takes: that is no candidate's fault, and none is recorded.
+    [[nodiscard]] Result<void> compile(std::vector<Work>& works);
     // False when it was stopped.
     [[nodiscard]] Result<bool> tune(Work& work);
     [[nodiscard]] Result<bool> screen(Work& work);
@@ -211,7 +212,7 @@ void Tuning::take_known(Work& work) const {
     }
 }
 
-void Tuning::compile(std::vector<Work>& works) {
+Result<void> Tuning::compile(std::vector<Work>& works) {
     std::vector<operators::Specialisation> wanted;
     std::map<std::string, std::string> failures;  // by request document
     std::vector<std::pair<Entry*, std::vector<std::string>>> needs;
@@ -242,6 +243,9 @@ void Tuning::compile(std::vector<Work>& works) {
         options_.progress(done, total, fmt::format("compile {}", item.specialisation.kernel_name));
     };
     for (service::WarmItem& item : service_.warm(wanted, warm).items) {
+        if (item.error && item.error->code == ErrorCode::environment && !stopped()) {
+            return tl::unexpected<Error>(*std::move(item.error));
+        }
         if (item.error) {
             failures[item.specialisation.request_document] = std::move(item.error->message);
         }
@@ -253,6 +257,7 @@ void Tuning::compile(std::vector<Work>& works) {
             }
         }
     }
+    return {};
 }
 
 void Tuning::say(const Work& work, std::int64_t m) const {
@@ -482,7 +487,9 @@ Result<TuneResult> Tuning::run(const std::vector<TuneSubject>& subjects) {
         }
         works.push_back(*std::move(work));
     }
-    compile(works);
+    if (const Result<void> compiled = compile(works); !compiled) {
+        return tl::unexpected<Error>(compiled.error());
+    }
     for (Work& work : works) {
         const Result<bool> done = stopped() ? Result<bool>(false) : tune(work);
         if (!done) {

@@ -162,7 +162,12 @@ TEST_CASE_FIXTURE(Desk, "ImportedRowsServeDevicesOfTheirComputeUnitsAlone") {
     // What does not say its number gets the one that is asked for, unless it came from a file and is as it
     // was.
     CHECK(run({"export-csv", table, "--cu-num", "304"}).out == contents(csv));
-    CHECK(run({"export-csv", table, "--cu-num", "0"}).exit_code == 2);
+    for (const auto* wrong : {"0", "2147483648"}) {
+        const auto refused = run({"export-csv", table, "--cu-num", wrong});
+        CAPTURE(wrong);
+        CHECK(refused.exit_code == 2);
+        CHECK(contains(refused.err, wrong));
+    }
 }
 
 TEST_CASE_FIXTURE(Desk, "FillTakesWhatServesNowWhereTheFileSaysNothing") {

@@ -431,6 +431,43 @@ TEST_CASE_FIXTURE(Place, "ADemandIsTunedInTheRowOfTheProblemsWithoutIt") {
     CHECK(run_kiln({"check-table", out.string()}, environment).exit_code == 0);
 }
 
+TEST_CASE_FIXTURE(Place, "TunesThatWriteTheSameTableKeepEachOthersRows") {
+    const auto shared = (folder.path() / "config" / "shapes" / "mine.json").string();  // folders are made
+    const auto tune = [&](const std::string& n) {
+        return std::vector<std::string>{"tune", "linear", n, "k=512", "--m", "4", "--out", shared};
+    };
+    // The first one holds the row of the second only when it reads the table again at its end: the second has
+    // ended before the first is let go on.
+    Running first(with(tune("n=16"), {"--all-candidates", candidates.string()}), environment);
+    REQUIRE(wait_for([&] { return num_lines() >= 1 || first.ended(); }));
+    first.send(SIGSTOP);
+    const auto second = run_kiln(tune("n=32"), environment);
+    first.send(SIGCONT);
+    const auto ended = first.wait();
+    INFO(ended.err);
+    INFO(second.err);
+    CHECK(ended.exit_code == 0);
+    CHECK(second.exit_code == 0);
+    CHECK(json::parse(contents(shared))["rows"].size() == 2);
+}
+
+TEST_CASE_FIXTURE(Place, "WhatTheMachineLacksIsNoCandidatesFault") {
+    const TemporaryFolder cache;
+    environment["KILN_CACHE_DIR"] = cache.path().string();
+    environment["KILN_JIT"] = "off";
+    const auto outcome =
+        run_kiln(with(kTune, {"--m", "4", "--all-candidates", candidates.string()}), environment);
+    CHECK(outcome.exit_code == 3);
+    CHECK(contains(outcome.err, "KILN_JIT"));
+    CHECK(contents(candidates).empty());
+
+    // Nor does a tune begin whose table can not be written.
+    const auto blocked = write("file", "text") / "rows.json";
+    const auto nowhere = run_kiln(with(kTune, {"--m", "4", "--out", blocked.string()}), environment);
+    CHECK(nowhere.exit_code == 3);
+    CHECK(contains(nowhere.err, "create " + blocked.parent_path().string()));
+}
+
 TEST_CASE_FIXTURE(Place, "TuneRefusesWhatCanNotBeMeant") {
     const auto expect = [&](const std::vector<std::string>& arguments, const std::string& said) {
         const auto outcome = run_kiln(arguments, environment);
@@ -458,6 +495,14 @@ TEST_CASE_FIXTURE(Place, "TuneRefusesWhatCanNotBeMeant") {
     }
     expect(with(kTune, {"--m", "4", "--out", notes.string()}), "--out");
     CHECK(contents(notes) == "my notes\n");
+    // A file whose only line has no end is no result that was cut off.
+    const auto table = write("table.json", R"({"schema":1,"rows":[]})");
+    expect(with(kTune, {"--m", "4", "--resume", "--all-candidates", table.string()}), table.string());
+    CHECK(contents(table) == R"({"schema":1,"rows":[]})");
+    const auto same = (folder.path() / "." / "rows.json").string();
+    expect(with(kTune, {"--m", "4", "--all-candidates", out.string(), "--out", same}),
+           "another file than --all-candidates");
+    CHECK_FALSE(fs::exists(out));
 
     // Results under other conditions.
     REQUIRE(

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include <nlohmann/json.hpp>
+
 #include "runtime/tune/record.hpp"
 
 using kiln::tune::CandidateRecord;
@@ -139,6 +141,23 @@ TEST_CASE("OfRecordsOfTheSameTheLastOneHolds") {
     CHECK(records->choices[0].winner->us == 2);
 }
 
+TEST_CASE("OnlyTheBeginningOfARecordIsPassedOverAtTheEnd") {
+    const auto good = candidate_line(candidate());
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{14}, good.size() - 1}) {
+        const auto records = parse_records(good + good.substr(0, size), "file");
+        CAPTURE(size);
+        REQUIRE(records);
+        CHECK(records->candidates.size() == 1);
+    }
+    for (const std::string other : {"my notes", "[]", "{}", R"({"schema":1,"rows":[]})"}) {
+        const auto records = parse_records(good + other, "file");
+        CAPTURE(other);
+        REQUIRE_FALSE(records);
+        CHECK(records.error().message.find("file:2: expected a record of kiln tune") == 0);
+        CHECK(records.error().message.find(other) != std::string::npos);
+    }
+}
+
 TEST_CASE("WhatIsNoRecordIsNamedWithItsLine") {
     const auto good = candidate_line(candidate());
     const auto refused = [&](const std::string& line, const std::string& said) {
@@ -157,6 +176,11 @@ TEST_CASE("WhatIsNoRecordIsNamedWithItsLine") {
     auto unknown = good.substr(0, good.size() - 1);
     unknown.replace(unknown.find("\"status\":\"ok\""), 13, "\"status\":\"so\"");
     refused(unknown, "so");
+    for (const std::string name : {"us", "m"}) {
+        auto below = nlohmann::json::parse(good);
+        below[name] = -1;
+        refused(below.dump(), "found -1");
+    }
 }
 
 TEST_CASE("ConditionsDifferByNameButForTheDate") {

@@ -13,13 +13,21 @@
 
 namespace kiln::cli {
 
+Result<std::filesystem::path> make_folder_of(const std::string& path) {
+    const auto folder = std::filesystem::path(path).parent_path();
+    if (folder.empty()) {
+        return ".";
+    }
+    std::error_code error;
+    if (std::filesystem::create_directories(folder, error); error) {
+        return fail(ErrorCode::io, Stage::table, system_message("create", folder, error.value()));
+    }
+    return folder;
+}
+
 Result<void> write_new_file(const std::string& path, std::string_view text) {
-    if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
-        std::error_code error;
-        if (std::filesystem::create_directories(folder, error); error) {
-            return fail(ErrorCode::io, Stage::table,
-                        system_message("create", folder.string(), error.value()));
-        }
+    if (auto folder = make_folder_of(path); !folder) {
+        return fail(folder);
     }
     const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file.valid()) {

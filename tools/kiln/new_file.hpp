@@ -1,12 +1,17 @@
 // What --out names.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
 
 namespace kiln::cli {
+
+// The folder that the file is in, made with those above it where it is not there. io where it can not be
+// made.
+[[nodiscard]] Result<std::filesystem::path> make_folder_of(const std::string& path);
 
 // Never writes over what is there: that is bad_input. Makes the folders that it needs: those of a user's
 // tables are seldom there. io where it can not be written; nothing is left then.

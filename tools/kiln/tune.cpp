@@ -1,7 +1,9 @@
 // kiln tune: which template with which constants serves a problem best at an M.
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -10,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "base/file.hpp"
+#include "base/file_lock.hpp"
 #include "runtime/operators/demands.hpp"
 #include "runtime/service/tables.hpp"
 #include "runtime/tables/writer.hpp"
@@ -17,6 +20,7 @@
 #include "runtime/tune/trial_server.hpp"
 #include "runtime/tune/tuner.hpp"
 #include "tools/kiln/command.hpp"
+#include "tools/kiln/new_file.hpp"
 #include "tools/kiln/output.hpp"
 #include "tools/kiln/words.hpp"
 
@@ -190,6 +194,49 @@ Result<OutFile> read_out(const std::string& path, const service::Service& servic
     return OutFile{std::move(*text), std::move(*table)};
 }
 
+// Held while the table is read again and written: tunes that end at once put their rows into the same file,
+// each beside the other's. The folder's, since a table is published as another file under its name. Where the
+// file system knows no locks, nothing is held.
+Result<UniqueFd> lock_folder_of(const std::string& path) {
+    auto folder = make_folder_of(path);
+    if (!folder) {
+        return fail(folder);
+    }
+    UniqueFd held(::open(folder->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!held.valid()) {
+        return fail(ErrorCode::io, Stage::table, system_message("open", *folder, errno));
+    }
+    if (lock_file(held, Wait::for_ever) == LockOutcome::failed) {
+        return fail(ErrorCode::io, Stage::table, system_message("lock", *folder, errno));
+    }
+    return held;
+}
+
+// What --out names is looked at before hours of work: it is sound, its folder takes files, and it is not the
+// one that the results go to.
+Result<void> check_out(const TuneWords& words, const service::Service& service) {
+    if (words.out.empty()) {
+        return {};
+    }
+    const auto place = [](const std::string& path) {
+        std::error_code ignored;
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+    };
+    if (!words.all_candidates.empty() && place(words.out) == place(words.all_candidates)) {
+        return bad_option("--out: expected another file than --all-candidates, found the same");
+    }
+    if (auto read = read_out(words.out, service); !read) {
+        return fail(read);
+    }
+    auto folder = make_folder_of(words.out);
+    if (!folder) {
+        return fail(folder);
+    }
+    return ::access(folder->c_str(), W_OK | X_OK) == 0
+               ? Result<void>()
+               : fail(ErrorCode::io, Stage::table, system_message("write to", *folder, errno));
+}
+
 // Puts the rows into the table, each in place of one for the same problem and device. A row that gives way to
 // one there is noted as kept.
 Result<std::string> put_rows(OutFile out, tune::TuneResult& result) {
@@ -224,6 +271,29 @@ bool has_new_rows(const tune::TuneResult& result) {
     return std::ranges::any_of(result.problems, [](const auto& tuned) {
         return tuned.row.has_value() && tuned.kept_because.empty();
     });
+}
+
+// The same into the file as it is now, which is not what it was before the tune. The table's text.
+Result<std::string> write_out(const std::string& path, const service::Service& service,
+                              tune::TuneResult& result) {
+    if (!has_new_rows(result)) {
+        return tables::to_table_text({});
+    }
+    auto held = lock_folder_of(path);
+    if (!held) {
+        return fail(held);
+    }
+    auto out = read_out(path, service);
+    if (!out) {
+        return fail(out);
+    }
+    auto text = put_rows(std::move(*out), result);
+    if (text && has_new_rows(result)) {
+        if (auto written = publish_file(path, std::as_bytes(std::span(*text)), Stage::table); !written) {
+            return fail(written);
+        }
+    }
+    return text;
 }
 
 Json bucket_json(const tables::Bucket& bucket) {
@@ -369,10 +439,8 @@ ExitCode run_tune(const TuneWords& words, Invocation& invocation) {
     if (const auto checked = check_subjects(subjects); !checked) {
         return report(checked.error(), common);
     }
-    auto out = words.out.empty() ? Result<OutFile>(OutFile{tables::to_table_text({}), {}})
-                                 : read_out(words.out, service);
-    if (!out) {
-        return report(out.error(), common);
+    if (const auto checked = check_out(words, service); !checked) {
+        return report(checked.error(), common);
     }
     invocation.grace = std::make_unique<Grace>([shared] { shared->builder().stop(); });
     options->stop = &invocation.grace->stop();
@@ -386,17 +454,12 @@ ExitCode run_tune(const TuneWords& words, Invocation& invocation) {
     if (!result) {
         return report(result.error(), common);
     }
-    const auto table = put_rows(std::move(*out), *result);
+    const auto table = words.out.empty() ? put_rows({tables::to_table_text({}), {}}, *result)
+                                         : write_out(words.out, service, *result);
     if (!table) {
         return report(table.error(), common);
     }
     const bool has_rows = has_new_rows(*result);
-    if (has_rows && !words.out.empty()) {
-        if (const auto written = publish_file(words.out, std::as_bytes(std::span(*table)), Stage::table);
-            !written) {
-            return report(written.error(), common);
-        }
-    }
     print_complaints(*result);
     if (common.json) {
         print_document(*result, *table, words);
@@ -442,7 +505,8 @@ void add_tune(CLI::App& app, Invocation& invocation) {
     command->add_option("--template", words->templates,
                         "whose candidates are tried, besides what serves now; all when left out");
     command->add_option("--out", words->out,
-                        "the table that rows are put into, other rows kept; standard output when left out");
+                        "the table that rows are put into, made with its folders, other rows kept; standard "
+                        "output when left out");
     command->add_option("--all-candidates", words->all_candidates,
                         "a new file of every result, a line each: for kiln report, and --resume");
     command->add_flag("--resume", words->resume, "go on from what --all-candidates holds");

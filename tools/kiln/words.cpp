@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -78,12 +79,21 @@ service::Overrides overrides_for(const Words& words) {
     return overrides;
 }
 
+// What a table and the public form hold in that place.
+constexpr std::int64_t kMostComputeUnits = std::numeric_limits<std::int32_t>::max();
+
 Result<std::optional<std::int64_t>> parse_cu_num(const std::string& text) {
     if (text.empty()) {
         return std::optional<std::int64_t>();
     }
     auto number = parse_number("--cu-num", text, 1);
-    return number ? Result<std::optional<std::int64_t>>(*number) : fail(number);
+    if (!number) {
+        return fail(number);
+    }
+    if (*number > kMostComputeUnits) {
+        return bad_words(fmt::format("--cu-num: expected at most {}, found {}", kMostComputeUnits, *number));
+    }
+    return std::optional(*number);
 }
 
 Result<std::vector<service::WarmFilter>> make_filters(const Words& words, const std::string& target,
