@@ -1,5 +1,6 @@
 #include "runtime/service/linear_trial.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,8 +14,7 @@ namespace {
 
 class LinearCase final : public TrialCase {
   public:
-    explicit LinearCase(operators::LinearArrays arrays)
-        : arrays_(std::move(arrays)), reference_(operators::linear_reference(arrays_)) {}
+    explicit LinearCase(operators::LinearArrays arrays) : arrays_(std::move(arrays)) {}
 
     std::int64_t max_m() const override { return arrays_.m; }
 
@@ -44,7 +44,7 @@ class LinearCase final : public TrialCase {
     TrialVerdict compare(const PlanBucket& /*bucket*/, std::int64_t m,
                          std::span<const Bytes> outputs) const override {
         const auto comparison =
-            operators::compare_linear(elements_of<std::uint16_t>(outputs[0]), reference_, m, arrays_.n);
+            operators::compare_linear(elements_of<std::uint16_t>(outputs[0]), reference(), m, arrays_.n);
         std::string remark = fmt::format("{} of {} differ", comparison.differing, comparison.outputs);
         if (comparison.too_far > 0) {
             remark += fmt::format(", {} by more than is allowed", comparison.too_far);
@@ -54,8 +54,15 @@ class LinearCase final : public TrialCase {
     }
 
   private:
+    // Made when the first result is to be compared: a case that is only timed never needs it.
+    const std::vector<double>& reference() const {
+        std::call_once(reference_made_, [this] { reference_ = operators::linear_reference(arrays_); });
+        return reference_;
+    }
+
     const operators::LinearArrays arrays_;
-    const std::vector<double> reference_;
+    mutable std::once_flag reference_made_;
+    mutable std::vector<double> reference_;
 };
 
 }  // namespace
