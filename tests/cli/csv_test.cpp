@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -15,6 +14,7 @@
 
 namespace fs = std::filesystem;
 using kiln::test::contains;
+using kiln::test::contents;
 using kiln::test::run_kiln;
 using kiln::test::TemporaryFolder;
 using kiln::test::with;
@@ -25,11 +25,6 @@ using kiln::tuned_config::tiles_of_32;
 using nlohmann::json;
 
 namespace {
-
-std::string contents(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::set<std::string> lines_of(const std::string& text) {
     std::set<std::string> lines;

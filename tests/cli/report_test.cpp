@@ -4,23 +4,18 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "run_kiln.hpp"
 
 namespace fs = std::filesystem;
 using kiln::test::contains;
+using kiln::test::contents;
 using kiln::test::run_kiln;
 using kiln::test::TemporaryFolder;
 using kiln::test::with;
 using nlohmann::json;
 
 namespace {
-
-std::string contents(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
 
 struct Desk {
     TemporaryFolder folder;

@@ -20,13 +20,6 @@ namespace fs = std::filesystem;
 namespace kiln::test {
 namespace {
 
-std::string contents(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
 bool is_named(const std::string& variable, const std::vector<std::string>& names) {
     return std::ranges::any_of(names, [&](const auto& name) { return variable.starts_with(name + "="); });
 }
@@ -155,6 +148,13 @@ Outcome Running::wait() {
     }
     return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_),
             contents(folder_.path() / "out"), err()};
+}
+
+std::string contents(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
 }
 
 Outcome run_kiln(const std::vector<std::string>& arguments, const Variables& environment,

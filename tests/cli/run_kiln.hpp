@@ -78,5 +78,7 @@ class Running {
 [[nodiscard]] std::vector<std::string> with(std::vector<std::string> head,
                                             const std::vector<std::string>& tail);
 [[nodiscard]] bool contains(const std::string& text, const std::string& part);
+// All bytes of a file; empty where there is none.
+[[nodiscard]] std::string contents(const std::filesystem::path& path);
 
 }  // namespace kiln::test

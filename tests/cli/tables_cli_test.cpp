@@ -9,6 +9,7 @@
 #include "run_kiln.hpp"
 
 using kiln::test::contains;
+using kiln::test::contents;
 using kiln::test::run_kiln;
 using kiln::test::TemporaryFolder;
 
@@ -44,13 +45,6 @@ std::string table(const std::string& target, const std::string& constants) {
 }
 
 const std::string kSound = R"({"tiles_n": 1, "waves": 1, "lane_rows": 16, "blocks_ahead": 1})";
-
-std::string contents(const std::string& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 
 namespace fs = std::filesystem;
 using kiln::test::contains;
+using kiln::test::contents;
 using kiln::test::run_kiln;
 using kiln::test::Running;
 using kiln::test::TemporaryFolder;
@@ -27,13 +28,6 @@ using namespace std::chrono_literals;
 
 // Six candidates up to M = 4: 1 wave with 1, 2 and 4 blocks ahead, 2 with 1 and 2, 4 with 1, in this order.
 const std::vector<std::string> kTune = {"tune", "linear", "n=16", "k=512"};
-
-std::string contents(const fs::path& path) {
-    // Of a process that has just ended there is nothing to read, and no more to say of it.
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
-}
 
 std::vector<json> lines_of(const fs::path& path) {
     std::vector<json> lines;
