@@ -7,9 +7,10 @@
 
 #include <fmt/format.h>
 #include <zstd.h>
-#include <nlohmann/json.hpp>
 
 #include "cache/entry_layout.hpp"
+#include "cache/json_object.hpp"
+#include "cache/little_endian.hpp"
 
 namespace kiln::cache {
 namespace {
@@ -24,45 +25,6 @@ struct Section {
     Bytes frame;       // the payload when encoded
     ByteView payload;  // what stands in the file: into `frame` or into the caller's bytes
 };
-
-void append(Bytes& file, ByteView bytes) {
-    file.insert(file.end(), bytes.begin(), bytes.end());
-}
-
-template <class Integer>
-void append_integer(Bytes& file, Integer value) {
-    for (std::size_t i = 0; i < sizeof(Integer); ++i) {
-        file.push_back(static_cast<std::byte>(value >> (8 * i)));
-    }
-}
-
-// Takes integers off the front of bytes whose length was checked.
-class Cursor {
-  public:
-    explicit Cursor(ByteView bytes) : bytes_(bytes) {}
-    ByteView take(std::size_t count) {
-        const ByteView front = bytes_.first(count);
-        bytes_ = bytes_.subspan(count);
-        return front;
-    }
-    template <class Integer>
-    Integer integer() {
-        Integer value = 0;
-        const ByteView front = take(sizeof(Integer));
-        for (std::size_t i = 0; i < sizeof(Integer); ++i) {
-            value |= static_cast<Integer>(static_cast<Integer>(front[i]) << (8 * i));
-        }
-        return value;
-    }
-
-  private:
-    ByteView bytes_;
-};
-
-bool is_json_object(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t\r\n");
-    return first != std::string_view::npos && text[first] == '{' && nlohmann::json::accept(text);
-}
 
 Result<Section> encode(std::string_view name, ByteView bytes, Compression compression) {
     if (bytes.size() > kMaxSectionBytes) {

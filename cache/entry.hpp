@@ -71,7 +71,8 @@ class EntryFile {
   public:
     [[nodiscard]] static Result<EntryFile> verify(Bytes file);
 
-    // Lives as long as this object and is not moved.
+    // Both live as long as this object and is not moved. The whole file:
+    [[nodiscard]] ByteView bytes() const { return file_; }
     [[nodiscard]] std::string_view key_document() const;
     [[nodiscard]] Result<std::string> metadata() const;
     [[nodiscard]] Result<Bytes> code_object() const;

@@ -211,25 +211,42 @@ Result<std::vector<EntrySummary>> EntryFolder::list() const {
     return summaries;
 }
 
-Result<StoredEntry> EntryFolder::read(const EntrySummary& summary) const {
-    const auto bytes = read_bytes(summary.key);
+Result<EntryFile> EntryFolder::verified(const EntrySummary& summary) const {
+    auto bytes = read_bytes(summary.key);
     if (!bytes) {
-        return tl::unexpected(bytes.error());
+        return fail(bytes);
     }
-    auto stored = parse_entry(*bytes);
+    auto file = EntryFile::verify(*std::move(bytes));
+    const auto key = file ? file->key() : tl::unexpected<Error>(file.error());
     // Verified bytes under the wrong name are as bad as damaged ones.
-    if (stored && stored->key.digest() != summary.key) {
-        stored = fail(ErrorCode::damaged, Stage::cache,
-                      fmt::format("cache entry: expected the key of its name, found key {}",
-                                  stored->key.digest().hex()));
+    if (!key) {
+        file = tl::unexpected(key.error());
+    } else if (key->digest() != summary.key) {
+        file =
+            fail(ErrorCode::damaged, Stage::cache,
+                 fmt::format("cache entry: expected the key of its name, found key {}", key->digest().hex()));
     }
-    if (!stored) {
-        stored.error().message = fmt::format("{}: {}", summary.path.string(), stored.error().message);
+    if (!file) {
+        file.error().message = fmt::format("{}: {}", summary.path.string(), file.error().message);
     }
-    return stored;
+    return file;
 }
 
-Result<std::optional<StoredEntry>> EntryFolder::find_by_request(const Digest& request) {
+Result<StoredEntry> EntryFolder::read(const EntrySummary& summary) const {
+    const auto file = verified(summary);
+    if (!file) {
+        return tl::unexpected(file.error());
+    }
+    auto key = file->key();
+    auto entry = file->entry();
+    if (!entry) {
+        entry.error().message = fmt::format("{}: {}", summary.path.string(), entry.error().message);
+        return fail(entry);
+    }
+    return StoredEntry{*std::move(key), *std::move(entry)};
+}
+
+Result<std::optional<EntryFile>> EntryFolder::find_by_request(const Digest& request) {
     const auto summaries = list();
     if (!summaries) {
         return tl::unexpected(summaries.error());
@@ -242,20 +259,21 @@ Result<std::optional<StoredEntry>> EntryFolder::find_by_request(const Digest& re
                 continue;
             }
         }
-        auto stored = read(summary);
-        if (!stored) {
-            if (stored.error().code != ErrorCode::not_found && is_news(stored.error().message)) {
-                log::warning("{}; passed over", stored.error().message);
+        auto file = verified(summary);
+        if (!file) {
+            if (file.error().code != ErrorCode::not_found && is_news(file.error().message)) {
+                log::warning("{}; passed over", file.error().message);
             }
             continue;
         }
+        const auto found = file->key()->request_digest();
         const std::lock_guard lock(mutex_);
-        requests_.emplace(summary.key, stored->key.request_digest());
-        if (stored->key.request_digest() == request) {
-            return std::optional(*std::move(stored));
+        requests_.emplace(summary.key, found);
+        if (found == request) {
+            return std::optional(*std::move(file));
         }
     }
-    return std::optional<StoredEntry>();
+    return std::optional<EntryFile>();
 }
 
 bool EntryFolder::is_news(const std::string& fault) {

@@ -65,12 +65,15 @@ class EntryFolder {
     // As Layer says.
     [[nodiscard]] Result<std::vector<EntrySummary>> list() const;
     [[nodiscard]] Result<StoredEntry> read(const EntrySummary& summary) const;
-    [[nodiscard]] Result<std::optional<StoredEntry>> find_by_request(const Digest& request);
+    [[nodiscard]] Result<std::optional<EntryFile>> find_by_request(const Digest& request);
 
     // True the first time that it is told of this text: a fault is said once, not at every look.
     [[nodiscard]] bool is_news(const std::string& fault);
 
   private:
+    // One listed entry, of the key of its name; messages begin with its path.
+    [[nodiscard]] Result<EntryFile> verified(const EntrySummary& summary) const;
+
     const std::filesystem::path folder_;
     const std::filesystem::path entries_;
     const Owners owners_;

@@ -1,4 +1,4 @@
-// A folder of cache entries to look into: the user's own store, or a read-only layer below it.
+// Cache entries to look into: the user's own store, or a read-only layer below it, a folder or a bundle.
 //
 // What an entry holds is run with this user's rights. So one is taken only when nobody else can have put it
 // there: the folder, the two folders on the way to the entry, and the entry's file must belong to the user
@@ -53,9 +53,13 @@ class Layer {
     // The same with the sections not yet decoded: for a caller that wants some of them.
     [[nodiscard]] virtual Result<std::optional<EntryFile>> find(const Key& key) = 0;
 
-    // An entry whose key has this Key::request_digest(), the first by key, or nothing. Reads every entry of
-    // the folder once in the life of the object.
-    [[nodiscard]] virtual Result<std::optional<StoredEntry>> find_by_request(const Digest& request) = 0;
+    // An entry whose key has this Key::request_digest(), the first by key, or nothing. Of a folder, reads
+    // every entry once in the life of the object.
+    [[nodiscard]] virtual Result<std::optional<EntryFile>> find_by_request(const Digest& request) = 0;
+
+    // Whether an entry may be taken by its request alone although there is a compiler, which then is another
+    // one: who made a bundle chose its compiler.
+    [[nodiscard]] virtual bool is_bundle() const { return false; }
 
     // By ascending key. Files are not opened: a damaged one is listed like any other. A folder of entries
     // that can not be read is left out, with a warning; the store's own is an error.
@@ -67,7 +71,8 @@ class Layer {
     [[nodiscard]] virtual Result<StoredEntry> read(const EntrySummary& summary) const = 0;
 
     [[nodiscard]] virtual StoreStatistics statistics() const = 0;
-    [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;  // absolute
+    // Absolute; of a bundle, its file.
+    [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
 };
 
 // Opens a folder that this process never writes to: never a file made, moved or touched there. A damaged

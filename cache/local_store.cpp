@@ -87,7 +87,7 @@ class LocalStore : public Store {
     Result<std::optional<EntryFile>> find(const Key& key) override {
         return look<EntryFile>(key, [](EntryFile file) { return Result<EntryFile>(std::move(file)); });
     }
-    Result<std::optional<StoredEntry>> find_by_request(const Digest& request) override;
+    Result<std::optional<EntryFile>> find_by_request(const Digest& request) override;
     Result<void> put(const Key& key, const Entry& entry) override;
     Result<bool> erase(const Key& key) override;
     Result<std::vector<EntrySummary>> list() const override { return folder_.list(); }
@@ -233,10 +233,10 @@ LocalStore::SetAside LocalStore::set_aside(const EntryFolder::OpenEntry* read, c
     return SetAside::reported;
 }
 
-Result<std::optional<StoredEntry>> LocalStore::find_by_request(const Digest& request) {
+Result<std::optional<EntryFile>> LocalStore::find_by_request(const Digest& request) {
     auto found = folder_.find_by_request(request);
     if (found && *found) {
-        if (const auto opened = folder_.open((*found)->key.digest())) {
+        if (const auto opened = folder_.open((*found)->key()->digest())) {
             mark_used(*opened);
         }
     }

@@ -24,7 +24,7 @@ class ReadOnlyLayer : public Layer {
     Result<std::optional<EntryFile>> find(const Key& key) override {
         return look<EntryFile>(key, [](EntryFile file) { return Result<EntryFile>(std::move(file)); });
     }
-    Result<std::optional<StoredEntry>> find_by_request(const Digest& request) override {
+    Result<std::optional<EntryFile>> find_by_request(const Digest& request) override {
         auto found = folder_.find_by_request(request);
         if (found) {
             ++(*found ? hits_ : misses_);

@@ -143,6 +143,7 @@ kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics
         answer.declines = now.declines;
         answer.disabled = now.disabled;
         answer.reloads = now.reloads;
+        answer.other_compiler_hits = now.other_compiler_hits;
         write_versioned(answer, statistics);
         return KILN_OK;
     });

@@ -44,8 +44,10 @@ bool is_alive(device::Module& module, const Specialisation& specialisation) {
 }  // namespace
 
 ArtifactSource LoadedBucket::source() const {
-    return std::ranges::find(sources, ArtifactSource::compiled) != sources.end() ? ArtifactSource::compiled
-                                                                                 : ArtifactSource::cache;
+    const auto any = [this](ArtifactSource one) { return std::ranges::find(sources, one) != sources.end(); };
+    return any(ArtifactSource::compiled) ? ArtifactSource::compiled
+           : any(ArtifactSource::bundle) ? ArtifactSource::bundle
+                                         : ArtifactSource::cache;
 }
 
 std::shared_ptr<BucketLoader::Resident> BucketLoader::resident(int ordinal,

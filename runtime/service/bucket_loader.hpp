@@ -46,7 +46,7 @@ struct LoadedBucket {
 
     std::vector<std::string> over_budget = {};  // budget.hpp; nothing that keeps it from being launched
 
-    [[nodiscard]] ArtifactSource source() const;  // compiled where any stage was
+    [[nodiscard]] ArtifactSource source() const;  // compiled where any stage was, else so of bundle
 };
 using LoadedBucketPtr = std::unique_ptr<const LoadedBucket>;
 

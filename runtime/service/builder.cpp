@@ -26,18 +26,8 @@ std::shared_ptr<Artifact> make_artifact(const operators::Specialisation& special
     return artifact;
 }
 
-ArtifactPtr from_entry(const operators::Specialisation& specialisation, const cache::Key& key,
-                       cache::Entry entry) {
-    const std::shared_ptr<Artifact> artifact = make_artifact(specialisation, key);
-    artifact->code_object = std::move(entry.code_object);
-    artifact->listing.set(std::move(entry.listing));
-    artifact->metadata.set(std::move(entry.metadata));
-    artifact->source = ArtifactSource::cache;
-    return artifact;
-}
-
 Result<ArtifactPtr> from_file(const operators::Specialisation& specialisation, const cache::Key& key,
-                              cache::EntryFile file) {
+                              cache::EntryFile file, const cache::Layer& place) {
     Result<Bytes> code_object = file.code_object();
     if (!code_object) {
         return fail(code_object);
@@ -47,14 +37,22 @@ Result<ArtifactPtr> from_file(const operators::Specialisation& specialisation, c
     artifact->code_object = *std::move(code_object);
     artifact->listing.set(shared, &cache::EntryFile::listing);
     artifact->metadata.set(shared, &cache::EntryFile::metadata);
-    artifact->source = ArtifactSource::cache;
+    artifact->source = place.is_bundle() ? ArtifactSource::bundle : ArtifactSource::cache;
     return artifact;
 }
 
 }  // namespace
 
 std::string_view to_text(ArtifactSource source) {
-    return source == ArtifactSource::compiled ? "compiled" : "cache";
+    switch (source) {
+        case ArtifactSource::compiled:
+            return "compiled";
+        case ArtifactSource::bundle:
+            return "bundle";
+        case ArtifactSource::cache:
+            break;
+    }
+    return "cache";
 }
 
 void EntryText::set(std::shared_ptr<const cache::EntryFile> entry, Decode decode) {
@@ -314,14 +312,14 @@ std::optional<ArtifactPtr> Builder::look(const operators::Specialisation& specia
         if (!entry->has_value()) {
             continue;
         }
-        Result<ArtifactPtr> artifact = from_file(specialisation, key, std::move(**entry));
+        Result<ArtifactPtr> artifact = from_file(specialisation, key, std::move(**entry), *place);
         if (artifact) {
-            count_hit(*place, count);
+            count_hit(*place, Match::key, count);
             return *std::move(artifact);
         }
         log::warning("{}: {}; taken for a miss", label(specialisation), artifact.error().message);
     }
-    return std::nullopt;
+    return take_by_request(specialisation, key.request_digest(), Places::bundles, count);
 }
 
 std::optional<ArtifactPtr> Builder::look_by_request(const operators::Specialisation& specialisation,
@@ -331,27 +329,45 @@ std::optional<ArtifactPtr> Builder::look_by_request(const operators::Specialisat
     if (!wanted) {
         return std::nullopt;
     }
+    return take_by_request(specialisation, wanted->request_digest(), Places::all, count);
+}
+
+std::optional<ArtifactPtr> Builder::take_by_request(const operators::Specialisation& specialisation,
+                                                    const Digest& request, Places places, Count count) {
     for (cache::Layer* place : all_places()) {
-        Result<std::optional<cache::StoredEntry>> stored = place->find_by_request(wanted->request_digest());
-        if (!stored) {
-            report_no_cache(stored.error());
-        } else if (stored->has_value()) {
-            log::info("{}: no compiler here; taken from the cache as another compiler built it",
-                      label(specialisation));
-            count_hit(*place, count);
-            return from_entry(specialisation, (*stored)->key, std::move((*stored)->entry));
+        if (places == Places::bundles && !place->is_bundle()) {
+            continue;
         }
+        Result<std::optional<cache::EntryFile>> found = place->find_by_request(request);
+        if (!found) {
+            report_no_cache(found.error());
+            continue;
+        }
+        if (!found->has_value()) {
+            continue;
+        }
+        const Result<cache::Key> key = (*found)->key();
+        Result<ArtifactPtr> artifact =
+            key ? from_file(specialisation, *key, std::move(**found), *place) : tl::unexpected(key.error());
+        if (artifact) {
+            log::info("{}: taken from {} as another compiler built it", label(specialisation),
+                      place->folder().string());
+            count_hit(*place, Match::request, count);
+            return *std::move(artifact);
+        }
+        log::warning("{}: {}; taken for a miss", label(specialisation), artifact.error().message);
     }
     return std::nullopt;
 }
 
-void Builder::count_hit(const cache::Layer& place, Count count) {
+void Builder::count_hit(const cache::Layer& place, Match match, Count count) {
     if (count == Count::no) {
         return;
     }
     const std::lock_guard lock(mutex_);
     ++statistics_.cache_hits;
     statistics_.layer_hits += &place != places_.store.get() ? 1 : 0;
+    statistics_.other_compiler_hits += match == Match::request ? 1 : 0;
 }
 
 void Builder::report_no_cache(const Error& error) {

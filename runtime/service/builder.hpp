@@ -1,8 +1,8 @@
 // From a specialisation to its code object: out of the store, else out of the compiler and into the store.
 //
 // clang-format off
-//   look in memory -> identity of the compiler -> key -> store, then layers -> (KILN_JIT=off: error)
-//   -> store.lock -> store -> compile -> store.put
+//   look in memory -> identity of the compiler -> key -> store, then layers -> bundles, by the request alone
+//   -> (KILN_JIT=off: error) -> store.lock -> store -> compile -> store.put
 // clang-format on
 //
 // One compile per key: threads of the process share a future, processes share the store's lock. What no store
@@ -30,8 +30,8 @@
 
 namespace kiln::service {
 
-enum class ArtifactSource { compiled, cache };
-[[nodiscard]] std::string_view to_text(ArtifactSource source);  // "compiled", "cache"
+enum class ArtifactSource { compiled, cache, bundle };
+[[nodiscard]] std::string_view to_text(ArtifactSource source);  // "compiled", "cache", "bundle"
 
 // Text that is decoded out of a cache entry only when somebody asks for it: a launch never does.
 class EntryText {
@@ -70,7 +70,9 @@ struct BuildStatistics {
     std::uint64_t cache_misses = 0;
     std::uint64_t cache_damaged = 0;
     std::uint64_t layer_hits = 0;  // of cache_hits, those in a read-only layer
-    std::uint64_t evictions = 0;   // entries that were pushed out of the store by newer ones
+    // Of cache_hits, those that matched the request alone: built by another compiler, or there is none here.
+    std::uint64_t other_compiler_hits = 0;
+    std::uint64_t evictions = 0;  // entries that were pushed out of the store by newer ones
     std::uint64_t memory_hits = 0;
     std::uint64_t compiles = 0;
     std::uint64_t compile_errors = 0;
@@ -126,16 +128,22 @@ class Builder {
     enum class Count { yes, no };
     [[nodiscard]] std::optional<ArtifactPtr> look_everywhere(const operators::Specialisation& specialisation,
                                                              Count count);
-    // In the store, then in the layers. A place that can not be read has nothing.
+    // In the store, then in the layers; then in the bundles whatever compiler built it. A place that can not
+    // be read has nothing.
     [[nodiscard]] std::optional<ArtifactPtr> look(const operators::Specialisation& specialisation,
                                                   const cache::Key& key, Count count);
     // Without a compiler nothing can be built, so nothing built by another compiler can be mistaken for it:
     // what store and layers hold for the request alone is then taken.
     [[nodiscard]] std::optional<ArtifactPtr> look_by_request(const operators::Specialisation& specialisation,
                                                              Count count);
+    enum class Places { all, bundles };
+    [[nodiscard]] std::optional<ArtifactPtr> take_by_request(const operators::Specialisation& specialisation,
+                                                             const Digest& request, Places places,
+                                                             Count count);
     [[nodiscard]] bool has_places() const { return places_.store != nullptr || !places_.layers.empty(); }
     [[nodiscard]] std::vector<cache::Layer*> all_places() const;
-    void count_hit(const cache::Layer& place, Count count);
+    enum class Match { key, request };
+    void count_hit(const cache::Layer& place, Match match, Count count);
     // The store fails, and may fail at every bucket: once in the log.
     void report_no_cache(const Error& error);
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,6 +28,36 @@ class Taken {
 
 }  // namespace
 
+Result<cache::TrustedKeys> read_trusted_keys(const Settings& settings) {
+    if (settings.trusted_keys.empty()) {
+        return cache::TrustedKeys();
+    }
+    std::vector<PublicKey> keys;
+    for (const std::filesystem::path& path : settings.trusted_keys) {
+        auto key = PublicKey::read(path);
+        if (!key) {
+            return fail(key.error().code, Stage::configure,
+                        fmt::format("KILN_TRUSTED_KEYS: {}", key.error().message));
+        }
+        keys.push_back(*key);
+    }
+    return cache::TrustedKeys(std::move(keys));
+}
+
+Result<std::unique_ptr<cache::Layer>> open_cache_layer(const std::filesystem::path& path,
+                                                       const Settings& settings) {
+    std::error_code unknown;
+    if (!std::filesystem::is_regular_file(path, unknown)) {
+        return cache::open_layer(path);
+    }
+    auto trusted = read_trusted_keys(settings);
+    if (!trusted) {
+        return fail(trusted.error().code, trusted.error().stage,
+                    fmt::format("{}: bundle not looked into: {}", path.string(), trusted.error().message));
+    }
+    return cache::open_bundle_layer(path, *trusted);
+}
+
 CachePlaces open_cache(const Settings& settings, Create create) {
     CachePlaces places;
     if (settings.cache_dir.empty()) {
@@ -47,13 +78,13 @@ CachePlaces open_cache(const Settings& settings, Create create) {
         taken.add(places.store->folder());
     }
     for (const std::filesystem::path& folder : settings.cache_path) {
-        auto layer = cache::open_layer(folder);
+        auto layer = open_cache_layer(folder, settings);
         if (!layer) {
             places.layer_faults.push_back(std::move(layer.error()));
         } else if (!taken.add((*layer)->folder())) {
             places.layer_faults.push_back(
                 {ErrorCode::environment, Stage::cache,
-                 fmt::format("cache layer {}: expected a folder of its own, found the store or a layer named "
+                 fmt::format("cache layer {}: expected a place of its own, found the store or a layer named "
                              "before",
                              (*layer)->folder().string())});
         } else {

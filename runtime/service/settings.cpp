@@ -32,7 +32,7 @@ struct Variable {
 // In the order of the documentation.
 constexpr Variable kVariables[] = {
     {"KILN_CACHE_DIR", "", &Overrides::cache_dir, "folder of the user's store"},
-    {"KILN_CACHE_PATH", "", &Overrides::cache_path, "read-only folders of code objects"},
+    {"KILN_CACHE_PATH", "", &Overrides::cache_path, "read-only folders and bundles of code objects"},
     {"KILN_CACHE_LIMIT", "10GiB", nullptr, "bound of the user's store, or none"},
     {"KILN_SHAPES_PATH", "", &Overrides::shapes_path, "tables or folders of tables over the shipped ones"},
     {"KILN_KERNEL_PATH", "", &Overrides::kernel_path, "folders of templates over the shipped ones"},
@@ -45,7 +45,7 @@ constexpr Variable kVariables[] = {
     {"KILN_CUDA_LIBRARY", "", &Overrides::cuda_library, "path of libcuda"},
     {"KILN_ROCM_PREFIX", "", nullptr, "private prefix that holds hipRTC"},
     {"KILN_CUDA_PREFIX", "", nullptr, "prefix of the CUDA toolkit that holds NVRTC"},
-    {"KILN_TRUSTED_KEYS", "", nullptr, "keys that sign bundles"},
+    {"KILN_TRUSTED_KEYS", "", nullptr, "files of public keys that must have signed a bundle"},
     {"KILN_LOG", "warning", &Overrides::log, "debug, info, warning, error or off"},
     {"KILN_SIM_DEVICES", "2", nullptr, "how many GPUs the simulator shows"},
     {"KILN_SIM_CHECK", "uninitialised,freed", nullptr,
@@ -53,9 +53,6 @@ constexpr Variable kVariables[] = {
     {"KILN_SIM_ORDER", "any", nullptr, "order of work-groups and waves in the simulator"},
     {"KILN_SIM_SCOPES", "early", nullptr, "when the simulator shows a store to others: early or late"},
 };
-
-// Known to the documentation, of no effect in this version: silence would be a lie.
-constexpr std::string_view kWithoutEffect[] = {"KILN_TRUSTED_KEYS"};
 
 std::string_view nearest_variable(std::string_view name) {
     std::vector<std::string_view> known;
@@ -185,6 +182,13 @@ Result<void> interpret(Settings& settings) {
     for (const std::string& folder : split(setting("KILN_CACHE_PATH").value, ':')) {
         settings.cache_path.emplace_back(folder);
     }
+    const Setting& trusted_keys = setting("KILN_TRUSTED_KEYS");
+    for (const std::string& file : split(trusted_keys.value, ':')) {
+        settings.trusted_keys.emplace_back(file);
+    }
+    if (settings.trusted_keys.empty() && !trusted_keys.value.empty()) {
+        return bad_value(trusted_keys, "files of public keys");  // not to be taken for "any bundle will do"
+    }
     if (const Setting& limit = setting("KILN_CACHE_LIMIT"); limit.value != "none") {
         const Result<std::uint64_t> bytes = parse_bytes(limit.value);
         if (!bytes || *bytes == 0) {
@@ -287,9 +291,6 @@ Result<Settings> read_settings(const Overrides& overrides, const Environment& en
         if (!known) {
             settings.warnings.push_back(
                 fmt::format("{} is not a variable of kiln; the nearest is {}", name, nearest_variable(name)));
-        } else if (std::find(std::begin(kWithoutEffect), std::end(kWithoutEffect), name) !=
-                   std::end(kWithoutEffect)) {
-            settings.warnings.push_back(fmt::format("{} has no effect in this version of kiln", name));
         }
     }
     settings.workers = overrides.workers;

@@ -45,9 +45,12 @@ struct Setting {
 };
 
 struct Settings {
-    std::filesystem::path cache_dir;                // empty when the environment gives no place for a cache
-    std::vector<std::filesystem::path> cache_path;  // read-only layers, the first looked into first
-    std::uint64_t cache_limit = 0;                  // bytes; 0: no bound
+    std::filesystem::path cache_dir;  // empty when the environment gives no place for a cache
+    // Read-only layers, folders and bundles, the first looked into first.
+    std::vector<std::filesystem::path> cache_path;
+    // Files of public keys, one of which must have signed a bundle; none: a bundle need not be signed.
+    std::vector<std::filesystem::path> trusted_keys;
+    std::uint64_t cache_limit = 0;  // bytes; 0: no bound
     // Where shape tables may lie beside the shipped ones, the strongest first: KILN_SHAPES_PATH, the user's
     // folder, the system's. Those of the last two need not be there.
     std::vector<tables::LayerPlace> table_places;
@@ -63,7 +66,7 @@ struct Settings {
     bool compile_in_process = false;
 
     std::vector<Setting> listed;  // every known variable, in the order of the documentation
-    // Unknown variables, known ones that this version has no use for, names to disable that nothing has.
+    // Unknown variables, names to disable that nothing has.
     std::vector<std::string> warnings;
 };
 

@@ -166,6 +166,7 @@ std::vector<WarmCheck> Service::check_warm(std::span<const Specialisation> wante
         WarmCheck& check = checks.emplace_back();
         if (found) {
             check.cached = found->has_value();
+            check.source = check.cached ? (**found)->source : check.source;
         } else {
             check.error = found.error();
         }

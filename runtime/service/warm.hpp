@@ -44,6 +44,7 @@ struct WarmOptions {
 // What warm() would find for one specialisation.
 struct WarmCheck {
     bool cached = false;
+    ArtifactSource source = ArtifactSource::cache;  // where it was found, if it was
     // Why it can not be told, the store does not answer say; it would then be compiled.
     std::optional<Error> error;
 };

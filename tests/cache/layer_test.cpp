@@ -133,8 +133,8 @@ TEST_CASE("LayerIsFoundByRequestAlone") {
             const auto found = one->find_by_request(make_key(3).request_digest());
             REQUIRE(found);
             REQUIRE(*found);
-            CHECK((*found)->key == make_key(3));
-            CHECK((*found)->entry == make_entry(3));
+            CHECK((*found)->key() == make_key(3));
+            CHECK((*found)->entry() == make_entry(3));
             CHECK(!*one->find_by_request(make_key(7).request_digest()));
         }
     }

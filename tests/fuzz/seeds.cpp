@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "cache/bundle.hpp"
 #include "cache/entry.hpp"
 #include "cache/entry_layout.hpp"
 #include "runtime/compile/code_object.hpp"
@@ -92,6 +93,24 @@ void write_entries(const Corpus& corpus, const kiln::compile::CompileResult& com
     write("bare", {}, kiln::cache::Compression::off);
 }
 
+void write_bundles(const Corpus& corpus) {
+    using namespace kiln::cache;
+    const auto entry = [](int number, const char* build, const Entry& content) {
+        const auto key =
+            need(Key::make(fmt::format(R"({{"schema":1,"constants":{{"n":{}}}}})", number), build));
+        return need(serialise(key, content, Compression::off));
+    };
+    BundleWriter writer;
+    corpus.write("bundle", "empty", need(writer.write("{}")));
+    for (int number = 0; number < 3; ++number) {
+        need(writer.add(entry(number, R"({"compiler":"a"})", {Bytes(8), "{}", "kiln-listing 1\n"})));
+    }
+    need(writer.add(entry(2, R"({"compiler":"b"})", {})));
+    need(writer.add_document("linear.json", R"({"schema":1,"rows":[]})"));
+    need(writer.add_document("router.json", "{}"));
+    corpus.write("bundle", "entries", need(writer.write(R"({"kiln":"0.1.0","targets":["gfx950"]})")));
+}
+
 void write_frames(const Corpus& corpus, const kiln::compile::CompileResult& compiled) {
     using namespace kiln::compile;
     const auto write = [&](const std::string& name, std::string_view frame) {
@@ -157,6 +176,7 @@ int main(int argc, char** argv) {
     corpus.write("code_object", "metadata", note.value_or(Bytes()));
     write_cubin(corpus, *compiler);
     write_entries(corpus, compiled);
+    write_bundles(corpus);
     write_frames(corpus, compiled);
     write_tables(corpus);
 }

@@ -220,7 +220,7 @@ TEST_CASE_FIXTURE(Places, "cache story: a layer that others can write is refused
     CHECK(count(outcome.said, "no-layer") == 3);
     CHECK(count(outcome.said,
                 layer.string() + ": expected one that only its owner can write, found mode 0775") == 1);
-    CHECK(count(outcome.said, file.string() + ": expected a folder, found a file") == 1);
+    CHECK(count(outcome.said, file.string() + ": bundle, file: expected at least") == 1);
 }
 
 TEST_CASE_FIXTURE(Places, "cache story: an entry that others can write is not run but built again") {

@@ -108,10 +108,14 @@ TEST_CASE("settings: an unknown variable is a warning that names the nearest kno
           "KILN_CACHEDIR is not a variable of kiln; the nearest is KILN_CACHE_DIR");
 }
 
-TEST_CASE("settings: a known variable without effect says so") {
-    const Settings settings = read(with({"KILN_TRUSTED_KEYS=/x"}));
-    REQUIRE(settings.warnings.size() == 1);
-    CHECK(settings.warnings.front() == "KILN_TRUSTED_KEYS has no effect in this version of kiln");
+TEST_CASE("settings: trusted keys are files, and a list of none is not taken for no list") {
+    const Settings settings = read(with({"KILN_TRUSTED_KEYS=/a.pub:/b.pub"}));
+    CHECK(settings.warnings.empty());
+    CHECK(settings.trusted_keys == std::vector<std::filesystem::path>{"/a.pub", "/b.pub"});
+    CHECK(read(with({})).trusted_keys.empty());
+    const auto refused = read_settings({}, with({"KILN_TRUSTED_KEYS=:"}));
+    REQUIRE(!refused);
+    CHECK(refused.error().code == kiln::ErrorCode::bad_input);
 }
 
 TEST_CASE("settings: a name to disable that nothing has is a warning that names the nearest") {

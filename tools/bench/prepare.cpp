@@ -1,6 +1,6 @@
-// Opening a service, and preparing every problem of the shipped tables from a warm cache: what an engine
-// waits for when it starts. Each iteration is a fresh process, since the first look at the toolchain's files
-// is part of it.
+// Opening a service, and preparing every problem of `linear` in the shipped tables from a warm cache, and
+// from a bundle where there is no compiler: what an engine waits for when it starts. Each iteration is a
+// fresh process, since the first look at the toolchain's files is part of it.
 
 #include <benchmark/benchmark.h>
 #include <sys/wait.h>
@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cache/bundle_file.hpp"
 #include "tools/bench/scratch_folder.hpp"
 #include "tools/bench/service_setup.hpp"
 
@@ -87,6 +88,33 @@ const WarmCache& warm_cache() {
     return cache;
 }
 
+// The same in a bundle, on a machine with an empty cache and no compiler.
+struct Bundled {
+    kiln::bench::ScratchFolder scratch;
+    kiln::service::Overrides overrides =
+        kiln::bench::overrides_for(scratch.path() / "empty", KILN_DRIVER_DOUBLE);
+
+    Bundled() {
+        const auto path = scratch.path() / "all.kiln";
+        const auto service = kiln::bench::value_or_exit(kiln::service::Service::open(warm_cache().overrides));
+        kiln::cache::BundleWriter writer;
+        for (const auto& specialisation : kiln::bench::all_specialisations(*service)) {
+            const auto artifact = kiln::bench::value_or_exit(service->builder().obtain(specialisation));
+            const auto key =
+                kiln::bench::value_or_exit(kiln::cache::Key::from_document(artifact->key_document));
+            const kiln::cache::Entry entry{artifact->code_object, artifact->metadata.get(),
+                                           artifact->listing.get()};
+            if (!writer.add(kiln::bench::value_or_exit(kiln::cache::serialise(key, entry)))) {
+                std::exit(3);
+            }
+        }
+        if (!kiln::cache::publish_bundle(path, kiln::bench::value_or_exit(writer.write("{}")))) {
+            std::exit(3);
+        }
+        overrides.cache_path = path.string();
+    }
+};
+
 void Open(benchmark::State& state) {
     for (auto _ : state) {
         state.SetIterationTime(in_fresh_process(warm_cache().overrides).open_seconds);
@@ -106,6 +134,26 @@ void OpenAndPrepareAll(benchmark::State& state) {
     state.counters["workers_started"] = std::filesystem::exists(cache.mark) ? 1 : 0;
 }
 BENCHMARK(OpenAndPrepareAll)
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond)
+    ->Repetitions(9)
+    ->ReportAggregatesOnly();
+
+void PrepareAllFromABundleWithoutACompiler(benchmark::State& state) {
+    static const Bundled bundled;
+    const auto nowhere = (bundled.scratch.path() / "none").string();
+    setenv("KILN_ROCM_PREFIX", nowhere.c_str(), 1);
+    setenv("KILN_CUDA_PREFIX", nowhere.c_str(), 1);
+    Sample sample;
+    for (auto _ : state) {
+        sample = in_fresh_process(bundled.overrides);
+        state.SetIterationTime(sample.seconds - sample.open_seconds);
+    }
+    state.counters["open_ms"] = 1e3 * sample.open_seconds;
+    state.counters["plans"] = static_cast<double>(sample.plans);
+    state.counters["code_objects"] = static_cast<double>(sample.code_objects);
+}
+BENCHMARK(PrepareAllFromABundleWithoutACompiler)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond)
     ->Repetitions(9)

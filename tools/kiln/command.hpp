@@ -55,6 +55,7 @@ void add_ls(CLI::App& app, Invocation& invocation);
 void add_stats(CLI::App& app, Invocation& invocation);
 void add_prune(CLI::App& app, Invocation& invocation);
 void add_clear(CLI::App& app, Invocation& invocation);
+void add_bundle(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 
 // What the common options say in place of the environment.

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "cache/store.hpp"
+#include "runtime/service/cache_places.hpp"
+#include "tools/kiln/built_elsewhere.hpp"
 #include "tools/kiln/diagnosis.hpp"
 #include "tools/kiln/output.hpp"
 
@@ -205,25 +207,37 @@ void diagnose_store(const service::Settings& settings, Findings& findings) {
 void diagnose_cache(const service::Settings& settings, Findings& findings) {
     diagnose_store(settings, findings);
     for (const auto& path : settings.cache_path) {
-        auto layer = cache::open_layer(path);
+        auto layer = service::open_cache_layer(path, settings);
         const auto health = layer ? read_all(**layer) : Result<Health>(fail(layer));
         if (!health) {
             std::error_code error;
             const auto type = fs::status(path, error).type();
             const char* const advice =
                 type == fs::file_type::not_found ? "make it, or take it out of KILN_CACHE_PATH"
+                : type == fs::file_type::regular ? "have it made again by kiln bundle create, signed where "
+                                                   "KILN_TRUSTED_KEYS is set, or take "
+                                                   "it out of KILN_CACHE_PATH (kiln bundle verify says more)"
                 : type != fs::file_type::directory && type != fs::file_type::none
-                    ? "name a folder in KILN_CACHE_PATH instead, or take it out"
+                    ? "name a folder or a bundle in KILN_CACHE_PATH instead, or take it out"
                     : "correct owner and mode of what is named, or take it out of KILN_CACHE_PATH";
-            findings.push_back(
-                {Verdict::wrong, "cache layer", health.error().message,
-                 "a folder of root's or the user's that nobody else can write: what is in it is run",
-                 advice});
+            findings.push_back({Verdict::wrong, "cache layer", health.error().message,
+                                "a folder or a bundle of root's or the user's that nobody else can write: "
+                                "what is in it is run",
+                                advice});
             continue;
         }
         findings.push_back({Verdict::ok, "cache layer",
                             fmt::format("{}, {} entries", path.string(), health->entries), "", ""});
         report_faults(*health, path, "cache layer", true, findings);
+        const auto elsewhere = (*layer)->is_bundle() ? count_built_elsewhere(**layer, settings) : 0;
+        if (elsewhere > 0) {
+            findings.push_back(
+                {Verdict::note, "cache layer",
+                 fmt::format("{}: another compiler than this machine's built {} of its entries, "
+                             "which are served by their request alone",
+                             path.string(), elsewhere),
+                 "", ""});
+        }
     }
 }
 

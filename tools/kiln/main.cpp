@@ -112,11 +112,15 @@ int main(int argc, char** argv) {
     kiln::cli::add_stats(app, invocation);
     kiln::cli::add_prune(app, invocation);
     kiln::cli::add_clear(app, invocation);
+    kiln::cli::add_bundle(app, invocation);
     kiln::cli::add_doctor(app, invocation);
 
     refuse_odd_values(app);
     for (auto* command : app.get_subcommands({})) {
         command->footer(command->get_footer() + kCommonOptions);
+        for (auto* part : command->get_subcommands({})) {
+            part->footer(part->get_footer() + kCommonOptions);
+        }
     }
 
     if (const char* word = find_empty_value(argc, argv)) {

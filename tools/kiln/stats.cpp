@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/digest.hpp"
+#include "tools/kiln/built_elsewhere.hpp"
 #include "tools/kiln/cache_view.hpp"
 
 namespace kiln::cli {
@@ -23,6 +25,8 @@ struct Holdings {
     std::string folder;
     Share all;
     std::uint64_t unreadable = 0;  // damaged, or refused
+    // Of a bundle: those that another compiler than this machine's built, and are served all the same.
+    std::optional<std::uint64_t> built_elsewhere;
     std::map<std::string, std::map<std::string, Share>> by;
     std::optional<std::chrono::system_clock::time_point> oldest, newest;  // last use
 };
@@ -87,6 +91,9 @@ Json describe_holdings(const Holdings& holdings) {
                    {"bytes", holdings.all.bytes},
                    {"unreadable", holdings.unreadable},
                    {"by", by}};
+    if (holdings.built_elsewhere) {
+        object["built_elsewhere"] = *holdings.built_elsewhere;
+    }
     if (holdings.oldest) {
         object["last_used"] = {{"oldest", to_text(*holdings.oldest)}, {"newest", to_text(*holdings.newest)}};
     }
@@ -98,6 +105,10 @@ void print_holdings(const Holdings& holdings, std::string_view what) {
           short_bytes(holdings.all.bytes));
     if (holdings.unreadable > 0) {
         print(", {} of them unreadable", holdings.unreadable);
+    }
+    if (holdings.built_elsewhere.value_or(0) > 0) {
+        print("; another compiler than this machine's built {}, which are served by their request alone",
+              *holdings.built_elsewhere);
     }
     if (holdings.oldest) {
         print("; last used between {} and {}", to_text(*holdings.oldest), to_text(*holdings.newest));
@@ -142,6 +153,9 @@ ExitCode stats(const CommonOptions& common) {
         if (!counted) {
             return report(counted.error(), common);
         }
+        if (layer->is_bundle()) {
+            counted->built_elsewhere = count_built_elsewhere(*layer, view->settings);
+        }
         layers.push_back(*std::move(counted));
     }
 
@@ -171,7 +185,7 @@ ExitCode stats(const CommonOptions& common) {
           leftovers.damaged);
     for (const auto& layer : layers) {
         print("\n");
-        print_holdings(layer, "layer");
+        print_holdings(layer, layer.built_elsewhere ? "bundle" : "layer");
     }
     return ExitCode::ok;
 }

@@ -1,7 +1,6 @@
 // kiln warm: compiles what the tables name into the cache, on all cores; or says what it would compile.
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 
 #include "tools/kiln/command.hpp"
 #include "tools/kiln/output.hpp"
+#include "tools/kiln/warm_failures.hpp"
 #include "tools/kiln/warm_selection.hpp"
 #include "tools/kiln/words.hpp"
 
@@ -24,12 +24,6 @@ struct WarmOptions {
     bool dry_run = false;
     bool check = false;
 };
-
-std::string describe(const operators::Specialisation& specialisation) {
-    return fmt::format("{} {} max_m={} {}", specialisation.op->name(),
-                       operators::format_problem(*specialisation.op, specialisation.problem),
-                       specialisation.bucket.max_m, specialisation.target.text());
-}
 
 Json describe_wanted(const operators::Specialisation& specialisation) {
     return {{"operator", specialisation.op->name()},  {"problem", to_json(specialisation.problem)},
@@ -51,27 +45,6 @@ Json describe_item(const service::WarmItem& item) {
     return object;
 }
 
-// 0: as many as there are cores.
-Result<unsigned> parse_jobs(const std::string& text) {
-    if (text.empty()) {
-        return 0u;
-    }
-    const auto jobs = parse_number("--jobs", text, 1);
-    if (!jobs) {
-        return tl::unexpected(jobs.error());
-    }
-    return static_cast<unsigned>(std::min<std::int64_t>(*jobs, std::numeric_limits<std::uint16_t>::max()));
-}
-
-// KILN_TARGET asks as --target does, where somebody said it.
-std::string asked_target(const WarmOptions& options, const service::Settings& settings) {
-    if (!options.target.empty()) {
-        return options.target;
-    }
-    const auto setting = std::ranges::find(settings.listed, "KILN_TARGET", &service::Setting::variable);
-    return setting->origin == service::Origin::preset ? std::string() : setting->value;
-}
-
 // How many are in no store now, not kept or evicted by others of this run: warming was in vain for them.
 std::size_t count_lost(const service::WarmSummary& summary, service::Service& service) {
     if (service.builder().store() == nullptr) {
@@ -84,43 +57,6 @@ std::size_t count_lost(const service::WarmSummary& summary, service::Service& se
         const auto found = service.builder().find(item.specialisation);
         return !found || !found->has_value();
     }));
-}
-
-// The message of an error without the specialisation that it begins with, so that equal reasons compare
-// equal.
-std::string reason_of(const service::WarmItem& item) {
-    const auto& request = item.specialisation.request;
-    const auto label =
-        fmt::format("{} ({} for {})", item.specialisation.kernel_name, request.name, request.target);
-    const auto& message = item.error->message;
-    if (!message.starts_with(label)) {
-        return message;
-    }
-    const auto rest = message.find_first_not_of(" :", label.size());
-    return rest == std::string::npos ? message : message.substr(rest);
-}
-
-// Each reason once: without a compiler, say, it is the same for every item. Returns the gravest code.
-ExitCode print_failures(const service::WarmSummary& summary) {
-    auto exit_code = ExitCode::ok;
-    std::vector<std::pair<std::string, std::vector<const service::WarmItem*>>> by_reason;
-    for (const auto& item : summary.items) {
-        if (!item.error) {
-            continue;
-        }
-        exit_code = std::max(exit_code, exit_code_of(*item.error));
-        const auto reason = reason_of(item);
-        const auto known = std::ranges::find(by_reason, reason, &decltype(by_reason)::value_type::first);
-        auto& items = known != by_reason.end()
-                          ? known->second
-                          : by_reason.emplace_back(reason, std::vector<const service::WarmItem*>()).second;
-        items.push_back(&item);
-    }
-    for (const auto& [reason, items] : by_reason) {
-        const auto others = items.size() > 1 ? fmt::format(", and {} more", items.size() - 1) : std::string();
-        print_diagnostic(fmt::format("{}{}: {}", describe(items.front()->specialisation), others, reason));
-    }
-    return exit_code;
 }
 
 std::string place_of(service::Service& service) {
@@ -146,7 +82,7 @@ ExitCode compile_all(service::Service& service, const Selection& selection, unsi
         ProgressBar progress(common.json);
         const auto step = [&](std::size_t done, std::size_t total, const service::WarmItem& item) {
             progress.step(done, total,
-                          fmt::format("{}: {}", describe(item.specialisation),
+                          fmt::format("{}: {}", to_text(item.specialisation),
                                       item.error ? "failed" : service::to_text(item.source)));
         };
         summary = service.warm(selection.wanted, {.jobs = jobs, .stop = &grace.stop(), .progress = step});
@@ -194,17 +130,17 @@ ExitCode look_only(service::Service& service, const Selection& selection, bool c
     for (std::size_t i = 0; i < selected.size(); ++i) {
         auto item = describe_wanted(selected[i]);
         if (checks[i].cached) {
-            item["source"] = service::to_text(service::ArtifactSource::cache);
+            item["source"] = service::to_text(checks[i].source);
         } else {
             item["missing"] = true;
         }
         if (checks[i].error) {
             item["error"] = to_json(*checks[i].error);
-            print_diagnostic(fmt::format("{}: {}", describe(selected[i]), checks[i].error->message));
+            print_diagnostic(fmt::format("{}: {}", to_text(selected[i]), checks[i].error->message));
         }
         items.push_back(std::move(item));
         if (!common.json) {
-            print("{}  {}\n", checks[i].cached ? "in the cache" : "to compile  ", describe(selected[i]));
+            print("{}  {}\n", checks[i].cached ? "in the cache" : "to compile  ", to_text(selected[i]));
         }
     }
     if (common.json) {
@@ -245,7 +181,7 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
         return report(opened.error(), common);
     }
     auto& service = **opened;
-    const auto target = asked_target(options, service.settings());
+    const auto target = asked_target(options.target, service.settings());
     if (cu_num->has_value() && target.empty()) {
         return report(Error{ErrorCode::bad_input, Stage::configure,
                             "--cu-num: expected --target (or KILN_TARGET) beside it, found none"},
@@ -286,9 +222,9 @@ void add_warm(CLI::App& app, Invocation& invocation) {
                       "compile nothing, and end with 1 if anything would be: a gate for deployments");
     command->footer(
         "A problem is OPERATOR key=value ..., for example: linear n=4608 k=4096\n"
-        "--check asks for what a service here would use: with a compiler, entries of this very compiler; "
-        "without\n"
-        "one, entries of any.\n"
+        "--check asks for what a service here would use: with a compiler, entries of this very compiler, "
+        "and\n"
+        "of bundles any; without one, entries of any.\n"
         "What KILN_DISABLE switches off is left out; where it leaves nothing, --check ends with 1.\n"
         "Without --target, rows for processors that nothing here compiles for are left out too; rows with "
         "cu_num are taken.\n"

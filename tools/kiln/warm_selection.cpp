@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -88,6 +89,25 @@ Result<Selection> select_to_warm(service::Service& service, const std::vector<se
         leave_out_foreign(selection, service);
     }
     return selection;
+}
+
+std::string asked_target(const std::string& target, const service::Settings& settings) {
+    if (!target.empty()) {
+        return target;
+    }
+    const auto setting = std::ranges::find(settings.listed, "KILN_TARGET", &service::Setting::variable);
+    return setting->origin == service::Origin::preset ? std::string() : setting->value;
+}
+
+Result<unsigned> parse_jobs(const std::string& text) {
+    if (text.empty()) {
+        return 0u;
+    }
+    const auto jobs = parse_number("--jobs", text, 1);
+    if (!jobs) {
+        return tl::unexpected(jobs.error());
+    }
+    return static_cast<unsigned>(std::min<std::int64_t>(*jobs, std::numeric_limits<std::uint16_t>::max()));
 }
 
 }  // namespace kiln::cli

@@ -1,4 +1,4 @@
-// Which specialisations `kiln warm` works on.
+// Which specialisations `kiln warm` and `kiln bundle create` work on, and with how many compiles at once.
 #pragma once
 
 #include <cstddef>
@@ -25,5 +25,11 @@ struct Selection {
 [[nodiscard]] Result<Selection> select_to_warm(service::Service& service,
                                                const std::vector<service::WarmFilter>& filters,
                                                const std::string& asked);
+
+// What --target says; where it says nothing KILN_TARGET asks, if somebody set it; else empty.
+[[nodiscard]] std::string asked_target(const std::string& target, const service::Settings& settings);
+
+// What --jobs says; 0, as many as there are cores, where it says nothing.
+[[nodiscard]] Result<unsigned> parse_jobs(const std::string& text);
 
 }  // namespace kiln::cli

@@ -222,7 +222,8 @@ typedef struct kiln_config {
      * its LLVM, or NVRTC, are then loaded here, compile one at a time, and take this process with them when
      * they crash. 0; no environment variable turns it on. */
     uint32_t compile_in_process;
-    /* KILN_CACHE_PATH: read-only folders that are looked at after the user's own store, ':' between; none. */
+    /* KILN_CACHE_PATH: read-only folders and bundles that are looked at after the user's own store, ':'
+     * between; none. */
     const char* cache_path;
     /* KILN_CACHE_LIMIT ("10GiB"): how large the user's store may grow before what was used least recently
      * goes; see `kiln doctor` for the default. */
@@ -266,9 +267,12 @@ typedef struct kiln_statistics {
     uint64_t declines;       /* answers "not applicable" of supports, prepare and launches */
     uint64_t disabled;       /* failures that took a specialisation out */
     uint64_t reloads;        /* that took the tables */
+    /* Those of cache_hits that another compiler than this machine's built: all where it has none, else from
+     * bundles. */
+    uint64_t other_compiler_hits;
 } kiln_statistics;
 #define KILN_STATISTICS_INIT \
-    { sizeof(kiln_statistics), 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0 }
+    { sizeof(kiln_statistics), 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0 }
 /* `statistics->struct_size` must be set, as in every answer that has one; KILN_ERROR_INVALID_ARGUMENT when it
  * leaves room for nothing. */
 KILN_API kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics);

@@ -4,17 +4,19 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include <fmt/format.h>
-
-#include "base/digest.hpp"
 #include "base/log.hpp"
+#include "cache/bundle_file.hpp"
 #include "cache/store.hpp"
 #include "runtime/compile/compiler.hpp"
 #include "runtime/compile/identity.hpp"
+#include "runtime/compile/listing_request.hpp"
 #include "runtime/compile/toolchain.hpp"
 #include "runtime/sim/hip/image.hpp"
 
@@ -40,11 +42,34 @@ std::unique_ptr<cache::Store> open_store(const std::string& cache_folder) {
     return *std::move(store);
 }
 
-// The store and the worker behind one set of places.
+// Of KILN_CACHE_PATH, the bundles: a code object that came out of one has its listing there too. Who may have
+// made it does not matter here, for the program checks that a listing is of the instructions that it
+// executes.
+std::vector<std::unique_ptr<cache::Layer>> open_bundles() {
+    std::vector<std::unique_ptr<cache::Layer>> bundles;
+    const char* const named = std::getenv("KILN_CACHE_PATH");
+    std::string_view rest = named != nullptr ? named : "";
+    while (!rest.empty()) {
+        const auto path = rest.substr(0, rest.find(':'));
+        rest.remove_prefix(std::min(path.size() + 1, rest.size()));
+        std::error_code unknown;
+        if (!fs::is_regular_file(path, unknown)) {
+            continue;
+        }
+        if (auto bundle = cache::open_bundle_layer(path, cache::TrustedKeys())) {
+            bundles.push_back(*std::move(bundle));
+        } else {
+            log::info("the simulator goes on without a bundle: {}", bundle.error().message);
+        }
+    }
+    return bundles;
+}
+
+// The store, the bundles and the worker behind one set of places.
 class Source {
   public:
     explicit Source(ListingPlaces places)
-        : places_(std::move(places)), store_(open_store(places_.cache_folder)) {}
+        : places_(std::move(places)), store_(open_store(places_.cache_folder)), bundles_(open_bundles()) {}
 
     [[nodiscard]] const ListingPlaces& places() const { return places_; }
     [[nodiscard]] Result<std::string> listing_of(ByteView code_object);
@@ -57,12 +82,14 @@ class Source {
         return config;
     }
     [[nodiscard]] Result<std::string> build_document() const;
+    // What any compiler made of it, in the store or a bundle; `why` where there is none.
     [[nodiscard]] Result<std::string> kept_by_any_compiler(const std::string& request,
                                                            const Error& why) const;
     [[nodiscard]] Result<compile::Compiler*> compiler();
 
     const ListingPlaces places_;
     const std::unique_ptr<cache::Store> store_;  // null: done without
+    const std::vector<std::unique_ptr<cache::Layer>> bundles_;
 
     std::mutex mutex_;
     std::unique_ptr<compile::Compiler> compiler_;  // protected by mutex_
@@ -95,19 +122,23 @@ Result<compile::Compiler*> Source::compiler() {
 
 // Whichever it was, the program checks that the listing is of this code object's instructions.
 Result<std::string> Source::kept_by_any_compiler(const std::string& request, const Error& why) const {
+    std::vector<cache::Layer*> places{store_.get()};
+    std::ranges::transform(bundles_, std::back_inserter(places), &std::unique_ptr<cache::Layer>::get);
     // The digest of the request does not depend on the build part.
     const auto wanted = cache::Key::make(request, "{}");
-    if (store_ != nullptr && wanted) {
-        if (auto stored = store_->find_by_request(wanted->request_digest()); stored && *stored) {
-            return std::move((*stored)->entry.listing);
+    for (auto* place : places) {
+        if (place == nullptr || !wanted) {
+            continue;
+        }
+        if (const auto found = place->find_by_request(wanted->request_digest()); found && *found) {
+            return (*found)->listing();
         }
     }
     return tl::unexpected(why);
 }
 
 Result<std::string> Source::listing_of(ByteView code_object) {
-    const auto request = fmt::format(R"({{"kind":"listing","schema":1,"code_object_sha256":"{}"}})",
-                                     sha256(code_object).hex());
+    const auto request = compile::listing_request(code_object);
     const auto build = build_document();
     if (!build) {
         return kept_by_any_compiler(request, build.error());
@@ -123,14 +154,15 @@ Result<std::string> Source::listing_of(ByteView code_object) {
     }
     auto worker = compiler();
     if (!worker) {
-        return fail(worker);
+        return kept_by_any_compiler(request, worker.error());
     }
     // An environment that names another toolchain since the worker's was found must not get its listings.
     const auto identity = (*worker)->identity(kDeviceTarget);
     const bool same = identity && identity->document == *build;
     auto listing = (*worker)->disassemble(code_object);
     if (listing && store_ != nullptr && same) {
-        const cache::Entry entry{.code_object = {}, .metadata = R"({"kind":"listing"})", .listing = *listing};
+        const cache::Entry entry{
+            .code_object = {}, .metadata = compile::kListingMetadata, .listing = *listing};
         if (auto put = store_->put(*key, entry); !put) {
             log::info("the simulator could not keep a listing: {}", put.error().message);
         }

@@ -17,10 +17,11 @@ struct ListingPlaces {
 
 // The listing (compile/listing.hpp) of a code object. A worker disassembles each one once: the store keeps it
 // under the request
-//   {"kind": "listing", "schema": 1, "code_object_sha256": "..."}
-// and the compiler's identity, so that no worker is needed for one that is kept; where there is no compiler,
-// one that any compiler made is taken. A store that can not be opened is done without. Thread safe. The
-// stores and workers of the last few places asked for stay open.
+//   {"kind": "listing", "schema": 1, "code_object_sha256": "..."}     (compile/listing_request.hpp)
+// and the compiler's identity, so that no worker is needed for one that is kept; where there is no compiler
+// or no worker, one that any compiler made is taken, from the store or from a bundle in KILN_CACHE_PATH. A
+// store that can not be opened is done without. Thread safe. The stores and workers of the last few places
+// asked for stay open.
 [[nodiscard]] Result<std::string> listing_of(ByteView code_object, const ListingPlaces& places);
 
 }  // namespace kiln::sim::hip

@@ -1,0 +1,115 @@
+#include "cache/bundle_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "cache/entry_folder.hpp"
+
+namespace kiln::cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Owns a mapping until somebody else does.
+class Mapping {
+  public:
+    Mapping(const UniqueFd& fd, std::size_t size)
+        : address_(::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0)), size_(size) {}
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+    ~Mapping() {
+        if (valid()) {
+            ::munmap(address_, size_);
+        }
+    }
+    [[nodiscard]] bool valid() const { return address_ != MAP_FAILED; }
+    [[nodiscard]] ByteView bytes() const { return {static_cast<const std::byte*>(address_), size_}; }
+    void release() { address_ = MAP_FAILED; }
+
+  private:
+    void* address_;
+    const std::size_t size_;
+};
+
+tl::unexpected<Error> refuse(ErrorCode code, const fs::path& path, std::string_view fault) {
+    return fail(code, Stage::cache, fmt::format("{}: {}", path.string(), fault));
+}
+
+Result<void> check_signer(const BundleView& view, const TrustedKeys& trusted, const fs::path& path) {
+    if (!trusted) {
+        return {};
+    }
+    const auto& signer = view.signer();
+    if (signer && std::ranges::find(*trusted, *signer) != trusted->end()) {
+        return {};
+    }
+    return refuse(
+        ErrorCode::environment, path,
+        fmt::format("bundle: expected the signature of one of {} trusted keys, found {}", trusted->size(),
+                    signer ? fmt::format("that of key {}", signer->hex()) : "none"));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const BundleFile>> BundleFile::open(const fs::path& path, const TrustedKeys& trusted) {
+    auto absolute = absolute_folder(path);
+    if (!absolute) {
+        return fail(absolute);
+    }
+    // Not blocking: a pipe without a writer must not hold us up before we have seen that it is one.
+    const UniqueFd fd(::open(absolute->c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    struct stat info {};
+    if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
+        return tl::unexpected(io_error("open", *absolute, errno));
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return refuse(ErrorCode::environment, *absolute, "bundle: expected a regular file");
+    }
+    if (auto owned = check_trusted(info, *absolute, "bundle", Owners::user_or_root); !owned) {
+        return fail(owned);
+    }
+    if (static_cast<std::size_t>(info.st_size) < kIndexAt) {  // an empty file can not be mapped
+        return refuse(
+            ErrorCode::damaged, *absolute,
+            fmt::format("bundle, file: expected at least {} bytes, found {}", kIndexAt, info.st_size));
+    }
+    Mapping mapping(fd, static_cast<std::size_t>(info.st_size));
+    if (!mapping.valid()) {
+        return tl::unexpected(io_error("map", *absolute, errno));
+    }
+    auto view = BundleView::open(mapping.bytes());
+    if (!view) {
+        return refuse(view.error().code, *absolute, view.error().message);
+    }
+    if (auto signed_by = check_signer(*view, trusted, *absolute); !signed_by) {
+        return fail(signed_by);
+    }
+    const auto file = std::shared_ptr<const BundleFile>(
+        new BundleFile(*std::move(absolute), mapping.bytes(), *std::move(view), used_at(info)));
+    mapping.release();
+    return file;
+}
+
+BundleFile::~BundleFile() {
+    ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
+}
+
+Result<void> publish_bundle(const fs::path& path, ByteView bundle) {
+    if (auto published = publish_file(path, bundle, Stage::cache); !published) {
+        return published;
+    }
+    if (::chmod(path.c_str(), 0644) != 0) {
+        return tl::unexpected(io_error("change the mode of", path, errno));
+    }
+    return {};
+}
+
+}  // namespace kiln::cache

@@ -1,0 +1,282 @@
+// kiln bundle as its users meet it: made on one machine, served on others.
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cache/bundle_file.hpp"
+#include "run_kiln.hpp"
+#include "tests/ed25519_keys.hpp"
+
+using kiln::test::contains;
+using kiln::test::make_keys;
+using kiln::test::run_kiln;
+using kiln::test::TemporaryFolder;
+using kiln::test::Variables;
+using kiln::test::with;
+
+namespace fs = std::filesystem;
+namespace cache = kiln::cache;
+
+namespace {
+
+const std::vector<std::string> kProblem = {"linear", "n=4096", "k=2048"};
+
+std::string read_text(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A bundle of one problem, made once, with the cache that it was made from.
+struct Made {
+    TemporaryFolder folder;
+    fs::path cache = folder.path() / "cache";
+    fs::path bundle = folder.path() / "one.kiln";
+    nlohmann::json said;
+
+    Made() {
+        const auto outcome = create(bundle, {});
+        INFO(outcome.err);
+        REQUIRE(outcome.exit_code == 0);
+        said = outcome.json();
+    }
+    [[nodiscard]] kiln::test::Outcome create(const fs::path& out,
+                                             const std::vector<std::string>& more) const {
+        const auto words =
+            with({"bundle", "create", "--json", "--target", "gfx950", "-o", out.string()}, more);
+        return run_kiln(with(words, kProblem), {{"KILN_CACHE_DIR", cache.string()}});
+    }
+};
+
+const Made& made() {
+    static const Made once;
+    return once;
+}
+
+// A machine of its own: an empty store, and the bundle.
+struct Machine {
+    TemporaryFolder folder;
+    Variables environment;
+
+    explicit Machine(const fs::path& bundle) {
+        environment = {{"KILN_CACHE_DIR", (folder.path() / "store").string()},
+                       {"KILN_CACHE_PATH", bundle.string()}};
+    }
+    void lose_compilers() {
+        environment["KILN_ROCM_PREFIX"] = (folder.path() / "none").string();
+        environment["KILN_CUDA_PREFIX"] = (folder.path() / "none").string();
+    }
+    [[nodiscard]] kiln::test::Outcome run(const std::vector<std::string>& words) const {
+        return run_kiln(words, environment);
+    }
+    [[nodiscard]] kiln::test::Outcome check() const {
+        return run(with({"warm", "--check", "--json", "--target", "gfx950"}, kProblem));
+    }
+    void expect_served_from_bundle() const {
+        const auto verified = run(with({"verify", "--json", "--device", "sim", "--m", "5"}, kProblem));
+        INFO(verified.out << verified.err);
+        REQUIRE(verified.exit_code == 0);
+        CHECK(verified.json()["summary"]["passed"] == 1);
+        CHECK(verified.json()["cases"][0]["source"] == "bundle");
+        const auto checked = check();
+        CHECK(checked.exit_code == 0);
+        CHECK(checked.json()["items"][0]["source"] == "bundle");
+    }
+};
+
+// The same entries as another compiler would have built them.
+fs::path of_another_compiler(const fs::path& folder) {
+    const auto file = cache::BundleFile::open(made().bundle, cache::TrustedKeys());
+    REQUIRE(file);
+    const auto& view = (*file)->view();
+    cache::BundleWriter writer;
+    const auto records = view.records();
+    REQUIRE(records);
+    for (const auto& record : *records) {
+        const auto stored = view.stored(record);
+        const auto request = nlohmann::json::parse(stored->key.document())["request"].dump();
+        const auto key = cache::Key::make(request, R"({"components":[{"build_id":"00","name":"other"}]})");
+        REQUIRE(writer.add(*cache::serialise(*key, stored->entry)));
+    }
+    const auto path = folder / "other.kiln";
+    REQUIRE(cache::publish_bundle(path, *writer.write("{}")));
+    return path;
+}
+
+}  // namespace
+
+TEST_CASE("BundleServesAMachineWithoutACompiler") {
+    CHECK(made().said["kernels"].get<int>() >= 2);
+    CHECK(made().said["entries"].get<int>() == 2 * made().said["kernels"].get<int>());  // and their listings
+    Machine machine(made().bundle);
+    machine.lose_compilers();
+    machine.expect_served_from_bundle();
+    // What it does not hold is an error that names it, at once.
+    for (const char* jit : {"on", "off"}) {
+        machine.environment["KILN_JIT"] = jit;
+        const auto missed =
+            machine.run({"verify", "--json", "--device", "sim", "--m", "5", "linear", "n=4096", "k=1024"});
+        CHECK(missed.exit_code == 3);
+        CHECK(contains(missed.out + missed.err, "is not in the cache"));
+    }
+}
+
+TEST_CASE("BundleOfAnotherCompilerIsServedAndDoctorAndStatsSaySo") {
+    TemporaryFolder folder;
+    Machine machine(of_another_compiler(folder.path()));
+    for (const char* jit : {"on", "off"}) {
+        machine.environment["KILN_JIT"] = jit;
+        machine.expect_served_from_bundle();
+    }
+    const auto stats = machine.run({"stats", "--json"}).json();
+    CHECK(stats["layers"][0]["built_elsewhere"] == made().said["entries"]);
+    CHECK(contains(machine.run({"stats"}).out, "another compiler than this machine's built"));
+    CHECK(contains(machine.run({"doctor"}).out, "another compiler than this machine's built"));
+
+    Machine home(made().bundle);
+    CHECK(home.run({"stats", "--json"}).json()["layers"][0]["built_elsewhere"] == 0);
+    CHECK(!contains(home.run({"doctor"}).out, "another compiler than"));
+
+    // A miss under KILN_JIT=off names what forbids it.
+    const auto missed =
+        machine.run({"verify", "--json", "--device", "sim", "--m", "5", "linear", "n=4096", "k=1024"});
+    CHECK(missed.exit_code == 3);
+    CHECK(contains(missed.out + missed.err, "KILN_JIT=off"));
+}
+
+TEST_CASE("BundleIsTheSameBytesFromTheSameInputs") {
+    TemporaryFolder folder;
+    const auto again = folder.path() / "again.kiln";
+    // From an empty cache: every kernel is compiled anew.
+    const auto outcome = run_kiln(
+        with({"bundle", "create", "--json", "--target", "gfx950", "-o", again.string(), "--jobs", "1"},
+             kProblem),
+        {{"KILN_CACHE_DIR", (folder.path() / "cache").string()}});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.json()["compiled"] == made().said["kernels"]);
+    CHECK(outcome.json()["contents"] == made().said["contents"]);
+    CHECK(read_text(again) == read_text(made().bundle));
+}
+
+TEST_CASE("BundleCarriesItsTablesAndLeavesListingsOut") {
+    TemporaryFolder folder;
+    const auto inspected = run_kiln({"bundle", "inspect", "--json", made().bundle.string(), "--tables",
+                                     (folder.path() / "tables").string()},
+                                    {});
+    INFO(inspected.err);
+    REQUIRE(inspected.exit_code == 0);
+    const auto document = inspected.json();
+    CHECK(document["entries"].size() == made().said["entries"]);
+    CHECK(document["signer"].is_null());
+    CHECK(document["description"]["targets"] == nlohmann::json({"gfx950"}));
+    CHECK(document["tables"].size() == made().said["tables"]);
+    const auto table = folder.path() / "tables" / "linear.json";
+    REQUIRE(fs::exists(table));
+    CHECK(run_kiln({"bundle", "inspect", made().bundle.string()}, {}).exit_code == 0);
+
+    // From a table of one's own: that alone is carried.
+    const auto lean = folder.path() / "lean.kiln";
+    const auto outcome = made().create(lean, {"--no-listing", table.string()});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.json()["tables"] == 1);
+    CHECK(outcome.json()["entries"] == made().said["kernels"]);
+    CHECK(outcome.json()["bytes"] < made().said["bytes"]);
+    const auto carried = cache::BundleFile::open(lean, cache::TrustedKeys());
+    REQUIRE(carried);
+    CHECK((*carried)->view().documents()->front().text == read_text(table));
+
+    const auto taken = made().create(lean, {});
+    CHECK(taken.exit_code == 2);
+    CHECK(contains(taken.err, "expected no file of that name"));
+}
+
+TEST_CASE("UnsignedOrAlteredBundlesAreRefusedWhereKeysAreTrusted") {
+    TemporaryFolder folder;
+    make_keys(folder.path(), "mine");
+    make_keys(folder.path(), "other");
+    const auto pub = [&](const std::string& name) { return (folder.path() / (name + ".pub")).string(); };
+    const auto path = folder.path() / "signed.kiln";
+    const auto outcome = made().create(path, {"--sign", (folder.path() / "mine.pem").string()});
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.json()["signer"].get<std::string>().size() == 64);
+
+    Machine machine(path);
+    machine.environment["KILN_TRUSTED_KEYS"] = pub("other") + ":" + pub("mine");
+    CHECK(machine.check().exit_code == 0);
+    CHECK(machine.run({"bundle", "verify", path.string()}).exit_code == 0);
+
+    const auto expect_refused = [&](const std::string& why) {
+        const auto checked = machine.check();
+        CHECK(checked.exit_code == 1);
+        INFO(checked.err);
+        CHECK(contains(checked.err, why));
+        CHECK(machine.run({"stats", "--json"}).json()["refused_layers"].size() == 1);
+        CHECK(contains(machine.run({"doctor"}).out, why));
+        const auto verified =
+            machine.run({"bundle", "verify", "--json", machine.environment["KILN_CACHE_PATH"]});
+        CHECK(verified.exit_code == 1);
+        CHECK(machine
+                  .run({"bundle", "install", machine.environment["KILN_CACHE_PATH"],
+                        (folder.path() / "installed").string()})
+                  .exit_code == 1);
+        CHECK(!fs::exists(folder.path() / "installed"));
+    };
+    machine.environment["KILN_TRUSTED_KEYS"] = pub("other");
+    expect_refused("expected the signature of one of 1 trusted keys");
+    machine.environment["KILN_TRUSTED_KEYS"] = pub("mine");
+    machine.environment["KILN_CACHE_PATH"] = made().bundle.string();
+    expect_refused("found none");
+    auto text = read_text(path);
+    text[cache::bundle_at::kContentsDigest] ^= 1;
+    machine.environment["KILN_CACHE_PATH"] = path.string();
+    std::ofstream(path, std::ios::binary) << text;
+    expect_refused("signature");
+    // No key is not any key.
+    machine.environment["KILN_TRUSTED_KEYS"] = pub("none");
+    CHECK(machine.check().exit_code == 1);
+    CHECK(contains(machine.check().err, "KILN_TRUSTED_KEYS"));
+}
+
+TEST_CASE("InstalledBundleIsALayerForEverybody") {
+    TemporaryFolder folder;
+    const auto layer = folder.path() / "layer";
+    const auto installed =
+        run_kiln({"bundle", "install", "--json", made().bundle.string(), layer.string()}, {});
+    INFO(installed.err);
+    REQUIRE(installed.exit_code == 0);
+    CHECK(installed.json()["entries"] == made().said["entries"]);
+    for (const auto& item : fs::recursive_directory_iterator(layer)) {
+        struct stat info {};
+        REQUIRE(::stat(item.path().c_str(), &info) == 0);
+        CHECK_MESSAGE((info.st_mode & 0777) == (item.is_directory() ? 0755 : 0644), item.path().string());
+    }
+    CHECK(fs::exists(layer / "shapes" / "linear.json"));
+    Machine machine(layer);
+    CHECK(machine.check().exit_code == 0);
+    CHECK(machine.check().json()["items"][0]["source"] == "cache");
+}
+
+TEST_CASE("DamagedBundleSaysWhereAndTheRestIsServed") {
+    TemporaryFolder folder;
+    const auto path = folder.path() / "damaged.kiln";
+    auto text = read_text(made().bundle);
+    text[text.size() - 100] ^= 1;  // in the last entry
+    std::ofstream(path, std::ios::binary) << text;
+    fs::permissions(path, fs::perms(0644));
+    const auto verified = run_kiln({"bundle", "verify", "--json", path.string()}, {});
+    CHECK(verified.exit_code == 1);
+    CHECK(verified.json()["sound"] == false);
+    CHECK(verified.json()["faults"].size() == 2);  // the contents, and the entry
+    Machine machine(path);
+    const auto stats = machine.run({"stats", "--json"}).json();
+    CHECK(stats["layers"][0]["unreadable"] == 1);
+    CHECK(run_kiln({"bundle", "verify", (folder.path() / "none").string()}, {}).exit_code == 2);
+    CHECK(run_kiln({"bundle", "verify", made().bundle.string()}, {}).exit_code == 0);
+    CHECK(run_kiln({"bundle"}, {}).exit_code == 2);
+}

@@ -1,0 +1,289 @@
+// kiln bundle inspect, verify and install.
+
+#include "tools/kiln/bundle.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "cache/bundle_file.hpp"
+#include "cache/store.hpp"
+#include "runtime/service/cache_places.hpp"
+#include "tools/kiln/cache_view.hpp"
+#include "tools/kiln/new_file.hpp"
+#include "tools/kiln/output.hpp"
+
+namespace kiln::cli {
+namespace {
+
+using BundlePtr = std::shared_ptr<const cache::BundleFile>;
+
+// Opened as the settings have it, the trusted keys among them.
+Result<BundlePtr> open_trusted(const std::string& path, const CommonOptions& common) {
+    const auto settings = read_settings(common);
+    if (!settings) {
+        return tl::unexpected(settings.error());
+    }
+    log::set_level(settings->log_level);
+    const auto trusted = service::read_trusted_keys(*settings);
+    return trusted ? cache::BundleFile::open(path, *trusted)
+                   : Result<BundlePtr>(tl::unexpected(trusted.error()));
+}
+
+Json signer_of(const cache::BundleView& view) {
+    return view.signer() ? Json(view.signer()->hex()) : Json();
+}
+
+ExitCode inspect(const std::string& path, const std::string& tables_folder, const CommonOptions& common) {
+    const auto file = cache::BundleFile::open(path, cache::TrustedKeys());
+    if (!file) {
+        return report(file.error(), common);
+    }
+    const auto& view = (*file)->view();
+    const auto description = view.description();
+    const auto documents = view.documents();
+    const auto layer = cache::open_bundle_layer(path, cache::TrustedKeys());
+    const auto summaries = layer ? (*layer)->list() : tl::unexpected<Error>(layer.error());
+    for (const auto* error :
+         {description ? nullptr : &description.error(), documents ? nullptr : &documents.error(),
+          summaries ? nullptr : &summaries.error()}) {
+        if (error != nullptr) {
+            return report(*error, common);
+        }
+    }
+    Json entries = Json::array();
+    for (const auto& summary : *summaries) {
+        auto entry = describe_entry(summary, (*layer)->read(summary));
+        entry.erase("path");
+        entry.erase("last_used");
+        entries.push_back(std::move(entry));
+    }
+    Json tables = Json::array();
+    for (const auto& document : *documents) {
+        tables.push_back({{"name", document.name}, {"bytes", document.text.size()}});
+        if (tables_folder.empty()) {
+            continue;
+        }
+        const auto to = (std::filesystem::path(tables_folder) / document.name).string();
+        if (const auto written = write_new_file(to, document.text); !written) {
+            return report(written.error(), common);
+        }
+    }
+    if (common.json) {
+        print_json({{"bundle", (*file)->path().string()},
+                    {"version", cache::kBundleVersion},
+                    {"bytes", view.bytes()},
+                    {"contents", view.contents().hex()},
+                    {"signer", signer_of(view)},
+                    {"description", Json::parse(*description)},
+                    {"tables", tables},
+                    {"entries", entries}});
+        return ExitCode::ok;
+    }
+    TextTable table({"key", "kind", "kernel", "target", "size"});
+    for (const auto& entry : entries) {
+        table.add({entry["key"].get<std::string>().substr(0, 12), entry.value("kind", "unreadable"),
+                   entry.value("kernel", ""), entry.value("target", ""),
+                   short_bytes(entry["bytes"].get<std::uint64_t>())});
+    }
+    if (!entries.empty()) {
+        table.print();
+    }
+    for (const auto& one : tables) {
+        print("table {}, {}\n", one["name"].get<std::string>(),
+              short_bytes(one["bytes"].get<std::uint64_t>()));
+    }
+    print("{}: {} entries, {}, {}; {}\n", (*file)->path().string(), entries.size(), short_bytes(view.bytes()),
+          view.signer() ? fmt::format("signed by {}", view.signer()->hex()) : "unsigned", *description);
+    return ExitCode::ok;
+}
+
+// A bundle that is refused has failed its check, whoever is at fault.
+ExitCode not_sound(const Error& error, const CommonOptions& common) {
+    const auto code = report(error, common);
+    return error.code == ErrorCode::environment ? ExitCode::check_failed : code;
+}
+
+ExitCode verify_bundle(const std::string& path, const CommonOptions& common) {
+    const auto file = open_trusted(path, common);
+    if (!file) {
+        return not_sound(file.error(), common);
+    }
+    const auto& view = (*file)->view();
+    const auto faults = view.verify();
+    Json said = Json::array();
+    for (const auto& fault : faults) {
+        print_diagnostic(fmt::format("{}: {}", (*file)->path().string(), fault.message));
+        said.push_back(to_json(fault));
+    }
+    if (common.json) {
+        print_json({{"bundle", (*file)->path().string()},
+                    {"sound", faults.empty()},
+                    {"entries", view.num_entries()},
+                    {"signer", signer_of(view)},
+                    {"faults", said}});
+    } else if (faults.empty()) {
+        print("{}: sound, {} entries, {}, {}\n", (*file)->path().string(), view.num_entries(),
+              short_bytes(view.bytes()),
+              view.signer() ? fmt::format("signed by {}", view.signer()->hex()) : "unsigned");
+    }
+    return faults.empty() ? ExitCode::ok : ExitCode::check_failed;
+}
+
+Result<void> let_all_read(const std::filesystem::path& path, mode_t mode) {
+    if (::chmod(path.c_str(), mode) != 0) {
+        return fail(ErrorCode::io, Stage::cache, system_message("change the mode of", path, errno));
+    }
+    return {};
+}
+
+Result<void> install_entries(const cache::BundleView& view, cache::Store& store) {
+    const auto records = view.records();
+    if (!records) {
+        return tl::unexpected(records.error());
+    }
+    for (const auto& record : *records) {
+        const auto stored = view.stored(record);
+        auto put = stored ? store.put(stored->key, stored->entry) : tl::unexpected<Error>(stored.error());
+        if (!put) {
+            return put;
+        }
+    }
+    // A store is private, a layer is for everybody.
+    const auto listed = store.list();
+    if (!listed) {
+        return tl::unexpected(listed.error());
+    }
+    Result<void> done = let_all_read(store.folder(), 0755);
+    for (const auto& entry : *listed) {
+        if (std::ranges::find(*records, entry.key, &cache::BundleRecord::key) == records->end()) {
+            continue;  // somebody else's
+        }
+        const auto group = entry.path.parent_path();
+        for (const auto& folder : {group.parent_path(), group}) {
+            done = done ? let_all_read(folder, 0755) : done;
+        }
+        done = done ? let_all_read(entry.path, 0644) : done;
+    }
+    return done;
+}
+
+Result<void> install_tables(const std::vector<cache::BundleDocument>& documents,
+                            const std::filesystem::path& folder) {
+    std::error_code error;
+    if (std::filesystem::create_directories(folder, error); error) {
+        return fail(ErrorCode::io, Stage::cache, system_message("create", folder, error.value()));
+    }
+    auto done = let_all_read(folder, 0755);
+    for (const auto& document : documents) {
+        const auto path = folder / document.name;
+        done = done ? publish_file(path, as_bytes(document.text), Stage::cache) : done;
+        done = done ? let_all_read(path, 0644) : done;
+    }
+    return done;
+}
+
+ExitCode install(const std::string& path, const std::string& folder, const CommonOptions& common) {
+    const auto file = open_trusted(path, common);
+    if (!file) {
+        return not_sound(file.error(), common);
+    }
+    const auto& view = (*file)->view();
+    if (const auto faults = view.verify(); !faults.empty()) {
+        return report({faults.front().code, faults.front().stage,
+                       fmt::format("{}: not installed: {}", path, faults.front().message)},
+                      common);
+    }
+    const auto documents = view.documents();
+    const auto store = cache::Store::open(folder);
+    if (!store) {
+        return report(store.error(), common);
+    }
+    auto done = install_entries(view, **store);
+    const auto tables = (*store)->folder() / "shapes";
+    done = done ? install_tables(*documents, tables) : done;
+    if (!done) {
+        return report(done.error(), common);
+    }
+    if (common.json) {
+        print_json({{"folder", (*store)->folder().string()},
+                    {"entries", view.num_entries()},
+                    {"tables", documents->size()}});
+    } else {
+        print("{} entries in {}, {} tables in {}\n", view.num_entries(), (*store)->folder().string(),
+              documents->size(), tables.string());
+    }
+    return ExitCode::ok;
+}
+
+struct Paths {
+    std::string bundle;
+    std::string folder;
+};
+
+}  // namespace
+
+void add_bundle_inspect(CLI::App& bundle, Invocation& invocation) {
+    auto* command = bundle.add_subcommand("inspect", "say what a bundle holds, and who signed it");
+    auto paths = std::make_shared<Paths>();
+    command->add_option("bundle", paths->bundle, "the file")->required();
+    command->add_option("--tables", paths->folder, "write the tables that it carries into this folder");
+    command->footer("Looks into any bundle, trusted or not; kiln bundle verify judges it.");
+    command->callback([&invocation, paths] {
+        invocation.run = [&invocation, paths] {
+            return inspect(paths->bundle, paths->folder, invocation.common);
+        };
+    });
+}
+
+void add_bundle_verify(CLI::App& bundle, Invocation& invocation) {
+    auto* command =
+        bundle.add_subcommand("verify", "read all of a bundle, and hold it to its digests and its signature");
+    auto paths = std::make_shared<Paths>();
+    command->add_option("bundle", paths->bundle, "the file")->required();
+    command->footer(
+        "With KILN_TRUSTED_KEYS set, one of those keys must have signed it.\n"
+        "Exit codes: 0 sound; 1 altered, unsigned where it must be signed, or writable by others; 2 no such "
+        "file;\n3 it can not be read.");
+    command->callback([&invocation, paths] {
+        invocation.run = [&invocation, paths] { return verify_bundle(paths->bundle, invocation.common); };
+    });
+}
+
+void add_bundle_install(CLI::App& bundle, Invocation& invocation) {
+    auto* command = bundle.add_subcommand("install", "unpack a bundle into a folder for KILN_CACHE_PATH");
+    auto paths = std::make_shared<Paths>();
+    command->add_option("bundle", paths->bundle, "the file")->required();
+    command->add_option("folder", paths->folder, "made where it does not exist; what is in it stays")
+        ->required();
+    command->footer(
+        "The bundle is verified first, and nothing is written unless it is sound. The tables come to "
+        "FOLDER/shapes,\nwhich KILN_SHAPES_PATH may name. What is installed serves as any folder does: this "
+        "machine's compiler, where\nthere is one, must have built it; a bundle that is named in "
+        "KILN_CACHE_PATH itself serves whoever built it.");
+    command->callback([&invocation, paths] {
+        invocation.run = [&invocation, paths] {
+            return install(paths->bundle, paths->folder, invocation.common);
+        };
+    });
+}
+
+void add_bundle(CLI::App& app, Invocation& invocation) {
+    auto* command =
+        app.add_subcommand("bundle", "ship a cache as one file: create, inspect, verify, install");
+    command->require_subcommand(1);
+    add_bundle_create(*command, invocation);
+    add_bundle_inspect(*command, invocation);
+    add_bundle_verify(*command, invocation);
+    add_bundle_install(*command, invocation);
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,244 @@
+// kiln bundle create: compiles what the tables name, and writes it down as one file.
+
+#include "tools/kiln/bundle_create.hpp"
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cache/bundle_file.hpp"
+#include "kiln/kiln.h"
+#include "runtime/compile/listing_request.hpp"
+#include "runtime/embedded/embedded.hpp"
+#include "runtime/tables/layers.hpp"
+#include "tools/kiln/bundle.hpp"
+#include "tools/kiln/output.hpp"
+#include "tools/kiln/warm_failures.hpp"
+#include "tools/kiln/warm_selection.hpp"
+#include "tools/kiln/words.hpp"
+
+namespace kiln::cli {
+namespace {
+
+struct CreateOptions {
+    std::vector<std::string> words;
+    std::string target;
+    std::string out;
+    std::string key;
+    std::string jobs;
+    bool no_listing = false;
+};
+
+// How long a compile took is of no use on another machine, and never twice the same.
+std::string lasting_metadata(const std::string& metadata) {
+    auto object = Json::parse(metadata);
+    object.erase("compile_seconds");
+    return object.dump();
+}
+
+std::string describe_bundle(const std::set<std::string>& targets, const CreateOptions& options) {
+    return Json{{"kiln", fmt::format("{}.{}.{}", KILN_VERSION_MAJOR, KILN_VERSION_MINOR, KILN_VERSION_PATCH)},
+                {"targets", targets},
+                {"listings", !options.no_listing}}
+        .dump();
+}
+
+Result<cache::BundleWriter> fill(service::Service& service, const service::WarmSummary& warmed,
+                                 const CreateOptions& options, std::set<std::string>& targets) {
+    cache::BundleWriter writer;
+    for (const auto& item : warmed.items) {
+        const auto artifact = service.builder().obtain(item.specialisation);
+        if (!artifact) {
+            return tl::unexpected(artifact.error());
+        }
+        if (auto added =
+                add_kernel(writer, **artifact, options.no_listing ? Listings::leave_out : Listings::keep);
+            !added) {
+            return fail(added);
+        }
+        targets.insert(item.specialisation.target.text());
+    }
+    if (const auto tables = add_tables(writer, service.settings()); !tables) {
+        return tl::unexpected(tables.error());
+    }
+    return writer;
+}
+
+Result<void> check_out(const std::string& out) {
+    std::error_code unknown;
+    if (std::filesystem::exists(std::filesystem::symlink_status(out, unknown))) {
+        return fail(ErrorCode::bad_input, Stage::configure,
+                    fmt::format("-o {}: expected no file of that name, found one", out));
+    }
+    return {};
+}
+
+ExitCode write_down(service::Service& service, const service::WarmSummary& warmed,
+                    const CreateOptions& options, const SigningKey* key, const CommonOptions& common) {
+    std::set<std::string> targets;
+    const auto writer = fill(service, warmed, options, targets);
+    const auto bundle = writer ? writer->write(describe_bundle(targets, options), key)
+                               : tl::unexpected<Error>(writer.error());
+    const auto published =
+        bundle ? cache::publish_bundle(options.out, *bundle) : tl::unexpected<Error>(bundle.error());
+    if (!published) {
+        return report(published.error(), common);
+    }
+    const auto view = cache::BundleView::open(*bundle);
+    if (common.json) {
+        print_json({{"bundle", options.out},
+                    {"bytes", bundle->size()},
+                    {"kernels", warmed.items.size()},
+                    {"entries", view->num_entries()},
+                    {"tables", view->num_documents()},
+                    {"compiled", warmed.compiled},
+                    {"hits", warmed.hits},
+                    {"contents", view->contents().hex()},
+                    {"signer", key != nullptr ? Json(key->public_key().hex()) : Json()}});
+    } else {
+        print("{}: {} kernels, {} tables, {}{} (compiled {}, found {} in the cache)\n", options.out,
+              warmed.items.size(), view->num_documents(), short_bytes(bundle->size()),
+              key != nullptr ? ", signed" : "", warmed.compiled, warmed.hits);
+    }
+    return ExitCode::ok;
+}
+
+ExitCode create(const CreateOptions& options, Invocation& invocation) {
+    const auto& common = invocation.common;
+    const auto words = split_words(options.words);
+    if (!words) {
+        return report(words.error(), common);
+    }
+    const auto jobs = parse_jobs(options.jobs);
+    if (!jobs) {
+        return report(jobs.error(), common);
+    }
+    if (const auto free = check_out(options.out); !free) {
+        return report(free.error(), common);
+    }
+    std::optional<SigningKey> key;
+    if (!options.key.empty()) {
+        auto read = SigningKey::read(options.key);
+        if (!read) {
+            return report(read.error(), common);
+        }
+        key = *std::move(read);
+    }
+    auto overrides = overrides_for(*words);
+    overrides.workers = *jobs;
+    auto service = open_service(common, overrides);
+    if (!service) {
+        return report(service.error(), common);
+    }
+    const auto target = asked_target(options.target, (*service)->settings());
+    const auto filters = make_filters(*words, target);
+    if (!filters) {
+        return report(filters.error(), common);
+    }
+    const auto selected = select_to_warm(**service, *filters, to_text(options.words, target));
+    if (!selected) {
+        return report(selected.error(), common);
+    }
+    for (const auto& remark : selected->remarks) {
+        print_diagnostic(remark);
+    }
+    invocation.grace = std::make_unique<Grace>([] {});
+    service::WarmSummary warmed;
+    {
+        ProgressBar progress(common.json);
+        const auto step = [&](std::size_t done, std::size_t total, const service::WarmItem& item) {
+            progress.step(done, total, to_text(item.specialisation));
+        };
+        warmed = (*service)->warm(selected->wanted,
+                                  {.jobs = *jobs, .stop = &invocation.grace->stop(), .progress = step});
+    }
+    const auto failed = print_failures(warmed);
+    if (invocation.grace->requested() || failed != ExitCode::ok) {
+        print_diagnostic(fmt::format("{}: not written", options.out));
+        if (common.json) {
+            print_json({{"bundle", Json()}, {"failed", warmed.failed}, {"skipped", warmed.skipped}});
+        }
+        return invocation.grace->requested() ? ExitCode::interrupted : failed;
+    }
+    return write_down(**service, warmed, options, key ? &*key : nullptr, common);
+}
+
+}  // namespace
+
+Result<void> add_kernel(cache::BundleWriter& writer, const service::Artifact& artifact, Listings listings) {
+    const auto add = [&writer](const cache::Key& key, const cache::Entry& entry) {
+        auto file = cache::serialise(key, entry);
+        return file ? writer.add(*std::move(file)) : Result<void>(fail(file));
+    };
+    const auto key = cache::Key::from_document(artifact.key_document);
+    if (!key) {
+        return tl::unexpected(key.error());
+    }
+    const auto listing = listings == Listings::keep ? artifact.listing.get() : std::string();
+    if (auto added = add(*key, {artifact.code_object, lasting_metadata(artifact.metadata.get()), listing});
+        !added || listing.empty()) {
+        return added;
+    }
+    const auto build = Json::parse(key->document())["build"].dump();
+    const auto of_listing = cache::Key::make(compile::listing_request(artifact.code_object), build);
+    return of_listing ? add(*of_listing, {{}, compile::kListingMetadata, listing})
+                      : Result<void>(tl::unexpected(of_listing.error()));
+}
+
+Result<std::size_t> add_tables(cache::BundleWriter& writer, const service::Settings& settings) {
+    std::map<std::string, std::string, std::less<>> added;
+    const auto add = [&](const std::string& path, std::string_view text) -> Result<void> {
+        const auto name = std::filesystem::path(path).filename().string();
+        auto free = name;
+        for (int number = 2; added.contains(free) && added[free] != text; ++number) {
+            free = fmt::format("{}-{}", number, name);
+        }
+        added.emplace(free, text);
+        return writer.add_document(free, text);
+    };
+    const auto layers = tables::read_layers(settings.table_places);
+    for (const auto& layer : layers.layers) {
+        for (const auto& text : layer.texts) {
+            if (auto done = add(text.name, text.text); !done) {
+                return fail(done);
+            }
+        }
+    }
+    for (const auto& file : embedded::shape_files()) {
+        if (settings.shipped_tables && file.path.find('/') == std::string_view::npos) {  // not the schema
+            if (auto done = add(std::string(file.path), file.text); !done) {
+                return fail(done);
+            }
+        }
+    }
+    return added.size();
+}
+
+void add_bundle_create(CLI::App& bundle, Invocation& invocation) {
+    auto* command = bundle.add_subcommand("create", "compile what the tables name into one file");
+    auto options = std::make_shared<CreateOptions>();
+    command->add_option("what", options->words,
+                        "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
+    command->add_option("-o,--out", options->out, "the bundle to write; never over what is there")
+        ->required();
+    command->add_option("--target", options->target, "only rows that serve this target (KILN_TARGET)");
+    command->add_option("--sign", options->key, "PEM file of the Ed25519 private key to sign with");
+    command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
+    command->add_flag("--no-listing", options->no_listing,
+                      "leave out the disassemblies: smaller, but without a compiler the simulator can not "
+                      "run it");
+    command->footer(
+        "Needs a compiler and no GPU. What the cache holds already is taken from there. The same tables,\n"
+        "templates, compiler and kiln give the same bytes. The bundle carries the tables.\n"
+        "Exit codes: 0 written; 1 a compile failed; 2 bad usage or bad input; 3 no compiler, or a file that\n"
+        "can not be written; 130 interrupted. Nothing is written unless all was well.");
+    command->callback([&invocation, options] {
+        invocation.run = [&invocation, options] { return create(*options, invocation); };
+    });
+}
+
+}  // namespace kiln::cli
