@@ -15,14 +15,14 @@ export prefix=$2
 work=$(mktemp -d)
 running= # the line of the block whose commands run
 finish() {
-    local status=$?
+    status=$?
     if [ -n "$running" ]; then
         exec >&3 2>&4
         cat "$work/said"
         printf '%s:%s: the commands that begin here failed\n' "$page" "$running" >&2
     fi
     rm -rf "$work"
-    exit $status
+    exit "$status"
 }
 trap finish EXIT
 mkdir "$work/empty" "$work/home" "$work/blocks"
@@ -43,26 +43,28 @@ inside && /^```$/ {
     close(block)
     inside = 0
     last = kind
-    if (kind != "") print kind, start, block, name
+    if (kind == "run") printf "begin %d\n. %s\nend\n", start, block
+    else if (kind != "") print kind, start, block, name
     next
 }
 inside { print >block; next }
 /[^ ]/ { last = "" }
 END { if (inside) { print "the block is never closed" | "cat >&2"; exit 1 } }
 ' "$page" >"$work/script"
-grep -q '^run ' "$work/script" || { echo "$page: there are no commands" >&2 && exit 1; }
+grep -q '^begin ' "$work/script" || { echo "$page: there are no commands" >&2 && exit 1; }
 
 write_file() { # line, text, name
     mkdir -p "$(dirname "$3")"
     cp "$2" "$3"
 }
 
-run() { # line, commands: in this shell, so that folders and variables stay as they leave them
+# Around commands, which run in this shell, so that folders and variables stay as they leave them.
+begin() { # line
     printf '%s:%s\n' "${page##*/}" "$1"
     running=$1
     exec 3>&1 4>&2 >"$work/said" 2>&1
-    # shellcheck source=/dev/null
-    . "$2"
+}
+end() {
     exec >&3 2>&4
     running=
     cat "$work/said"
@@ -85,11 +87,15 @@ compare() { # line, expected
     exec 5<&-
 }
 
-# Nothing of this environment but what a newcomer has.
+# Nothing of this environment but what a newcomer has: a machine that tools/setup made ready.
+rocm=${KILN_ROCM_PREFIX:-${XDG_DATA_HOME:-$HOME/.local/share}/kiln/rocm}
 for name in $(compgen -e KILN_) $(compgen -e XDG_); do
     unset "$name"
 done
-export HOME=$work/home KILN_DEVICE=sim
+if [ -e "$rocm" ]; then
+    export KILN_ROCM_PREFIX=$rocm
+fi
+export HOME=$work/home
 cd "$work/empty"
 # shellcheck source=/dev/null
 . "$work/script"

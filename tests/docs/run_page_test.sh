@@ -19,11 +19,11 @@ expect() { # status, what is said; the page is read from stdin
 expect 0 'page.md:16' <<'PAGE'
     A page.
     ```sh
-    ls -A; echo "${KILN_LOG-no log} ${XDG_CACHE_HOME-no cache} $KILN_DEVICE ${prefix:-/opt/kiln}"
+    ls -A; echo "${KILN_LOG-no log} ${XDG_CACHE_HOME-no cache} ${prefix:-/opt/kiln}"
     mkdir inner && cd inner && value=kept
     ```
     ```text
-    no log no cache sim /some/where
+    no log no cache /some/where
     ```
     ```c folder/one.c
     int one = 'a';
