@@ -30,6 +30,7 @@ struct CreateOptions {
     std::string out;
     std::string key;
     std::string jobs;
+    std::string shard;
     bool no_listing = false;
 };
 
@@ -117,6 +118,10 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
     if (!jobs) {
         return report(jobs.error(), common);
     }
+    const auto shard = parse_shard(options.shard);
+    if (!shard) {
+        return report(shard.error(), common);
+    }
     if (const auto free = check_out(options.out); !free) {
         return report(free.error(), common);
     }
@@ -139,12 +144,15 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
     if (!filters) {
         return report(filters.error(), common);
     }
-    const auto selected = select_to_warm(**service, *filters, to_text(options.words, target));
+    const auto selected = select_to_warm(**service, *filters, to_text(options.words, target), *shard);
     if (!selected) {
         return report(selected.error(), common);
     }
     for (const auto& remark : selected->remarks) {
         print_diagnostic(remark);
+    }
+    if (selected->shard && !common.json) {
+        print("{}\n", shard_line(*selected));
     }
     invocation.grace = std::make_unique<Grace>([] {});
     service::WarmSummary warmed;
@@ -228,6 +236,7 @@ void add_bundle_create(CLI::App& bundle, Invocation& invocation) {
     command->add_option("--target", options->target, "only rows that serve this target (KILN_TARGET)");
     command->add_option("--sign", options->key, "PEM file of the Ed25519 private key to sign with");
     command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
+    command->add_option("--shard", options->shard, kShardHelp);
     command->add_flag("--no-listing", options->no_listing,
                       "leave out the disassemblies: smaller, but without a compiler the simulator can not "
                       "run it");

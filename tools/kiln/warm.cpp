@@ -21,6 +21,7 @@ struct WarmOptions {
     std::string target;
     std::string cu_num;
     std::string jobs;
+    std::string shard;
     bool dry_run = false;
     bool check = false;
 };
@@ -110,6 +111,7 @@ ExitCode compile_all(service::Service& service, const Selection& selection, unsi
                       {"switched_off", selection.switched_off},
                       {"without_compiler", selection.without_compiler},
                       {"seconds", summary.seconds}}},
+                    {"shard", describe_shard(selection)},
                     {"interrupted", interrupted},
                     {"items", items}});
     } else {
@@ -119,7 +121,7 @@ ExitCode compile_all(service::Service& service, const Selection& selection, unsi
 }
 
 // Says what compile_all() would do. With --check, 1 when it would compile anything; a gate that looked at
-// nothing has not passed either.
+// nothing has not passed either, unless all there is to look at is in other shards.
 ExitCode look_only(service::Service& service, const Selection& selection, bool check,
                    const CommonOptions& common) {
     const auto& selected = selection.wanted;
@@ -152,12 +154,13 @@ ExitCode look_only(service::Service& service, const Selection& selection, bool c
                       {"switched_off", selection.switched_off},
                       {"without_compiler", selection.without_compiler},
                       {"seconds", 0}}},
+                    {"shard", describe_shard(selection)},
                     {"dry_run", true},
                     {"items", items}});
     } else {
         print("{} to compile, {} in the cache ({})\n", missing, hits, place_of(service));
     }
-    return check && (missing > 0 || selected.empty()) ? ExitCode::check_failed : ExitCode::ok;
+    return check && (missing > 0 || selection.selected == 0) ? ExitCode::check_failed : ExitCode::ok;
 }
 
 ExitCode warm(const WarmOptions& options, Invocation& invocation) {
@@ -169,6 +172,10 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     const auto jobs = parse_jobs(options.jobs);
     if (!jobs) {
         return report(jobs.error(), common);
+    }
+    const auto shard = parse_shard(options.shard);
+    if (!shard) {
+        return report(shard.error(), common);
     }
     const auto cu_num = parse_cu_num(options.cu_num);
     if (!cu_num) {
@@ -191,12 +198,15 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     if (!filters) {
         return report(filters.error(), common);
     }
-    const auto selected = select_to_warm(service, *filters, to_text(options.words, target));
+    const auto selected = select_to_warm(service, *filters, to_text(options.words, target), *shard);
     if (!selected) {
         return report(selected.error(), common);
     }
     for (const auto& remark : selected->remarks) {
         print_diagnostic(remark);
+    }
+    if (selected->shard && !common.json) {
+        print("{}\n", shard_line(*selected));
     }
     if (options.dry_run || options.check) {
         return look_only(service, *selected, options.check, common);
@@ -217,6 +227,7 @@ void add_warm(CLI::App& app, Invocation& invocation) {
                         "only rows that serve this target: gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
     command->add_option("--cu-num", options->cu_num, kCuNumHelp);
     command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
+    command->add_option("--shard", options->shard, kShardHelp);
     command->add_flag("--dry-run", options->dry_run, "compile nothing, list what would be compiled");
     command->add_flag("--check", options->check,
                       "compile nothing, and end with 1 if anything would be: a gate for deployments");
@@ -228,6 +239,9 @@ void add_warm(CLI::App& app, Invocation& invocation) {
         "What KILN_DISABLE switches off is left out; where it leaves nothing, --check ends with 1.\n"
         "Without --target, rows for processors that nothing here compiles for are left out too; rows with "
         "cu_num are taken.\n"
+        "--shard needs no word between machines: each computes the same split from the same tables, kiln and "
+        "KILN_DISABLE,\n"
+        "whatever its cache holds. A row that is added moves few of the others.\n"
         "Interrupted (Ctrl-C), it keeps what is compiled and says what it did; a second time ends it at "
         "once.\n"
         "Exit codes: 0 all is in the cache; 1 a compile failed, or --check found something missing;\n"

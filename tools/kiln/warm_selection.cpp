@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "runtime/compile/target_family.hpp"
+#include "runtime/service/shards.hpp"
 #include "tools/kiln/words.hpp"
 
 namespace kiln::cli {
@@ -57,26 +58,50 @@ void leave_out_foreign(Selection& selection, service::Service& service) {
     std::ranges::move(remarks, std::back_inserter(selection.remarks));
 }
 
+std::uint64_t cost_of(const std::vector<operators::Specialisation>& specialisations) {
+    std::uint64_t cost = 0;
+    for (const auto& one : specialisations) {
+        cost += service::estimated_compile_cost(one);
+    }
+    return cost;
+}
+
+void keep_shard(Selection& selection, const Shard& shard) {
+    const auto shards = service::assign_shards(selection.wanted, shard.count);
+    const auto cost_of_all = cost_of(selection.wanted);
+    std::vector<operators::Specialisation> kept;
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+        if (shards[i] == shard.index) {
+            kept.push_back(std::move(selection.wanted[i]));
+        }
+    }
+    selection.wanted = std::move(kept);
+    selection.share = cost_of_all == 0
+                          ? 0
+                          : static_cast<double>(cost_of(selection.wanted)) / static_cast<double>(cost_of_all);
+    selection.shard = shard;
+}
+
 }  // namespace
 
 Result<Selection> select_to_warm(service::Service& service, const std::vector<service::WarmFilter>& filters,
-                                 const std::string& asked) {
+                                 const std::string& asked, const std::optional<Shard>& shard) {
     Selection selection;
-    auto& selected = selection.wanted;
+    auto& wanted = selection.wanted;
     std::set<std::string> seen;
     std::set<std::string> switched_off;
     for (const auto& filter : filters) {
         std::vector<Error> errors;
         for (auto& specialisation : service.matching(filter, errors, &switched_off)) {
             if (seen.insert(specialisation.request_document).second) {
-                selected.push_back(std::move(specialisation));
+                wanted.push_back(std::move(specialisation));
             }
         }
         if (!errors.empty()) {
             return tl::unexpected(errors.front());
         }
     }
-    if (selected.empty() && switched_off.empty()) {
+    if (wanted.empty() && switched_off.empty()) {
         return tl::unexpected(nothing_selected(service, filters, asked));
     }
     std::erase_if(switched_off, [&](const std::string& request) { return seen.contains(request); });
@@ -88,7 +113,27 @@ Result<Selection> select_to_warm(service::Service& service, const std::vector<se
     if (std::ranges::none_of(filters, [](const auto& filter) { return filter.target.has_value(); })) {
         leave_out_foreign(selection, service);
     }
+    selection.selected = wanted.size();
+    if (shard) {
+        keep_shard(selection, *shard);
+    }
     return selection;
+}
+
+Json describe_shard(const Selection& selection) {
+    if (!selection.shard) {
+        return {};
+    }
+    return {{"index", selection.shard->index},
+            {"count", selection.shard->count},
+            {"selected", selection.selected},
+            {"share", selection.share}};
+}
+
+std::string shard_line(const Selection& selection) {
+    return fmt::format("shard {}/{}: {} of {} specialisations, {:.1f}% of the estimated compile time",
+                       selection.shard->index, selection.shard->count, selection.wanted.size(),
+                       selection.selected, selection.share * 100);
 }
 
 std::string asked_target(const std::string& target, const service::Settings& settings) {
@@ -108,6 +153,24 @@ Result<unsigned> parse_jobs(const std::string& text) {
         return tl::unexpected(jobs.error());
     }
     return static_cast<unsigned>(std::min<std::int64_t>(*jobs, std::numeric_limits<std::uint16_t>::max()));
+}
+
+Result<std::optional<Shard>> parse_shard(const std::string& text) {
+    if (text.empty()) {
+        return std::optional<Shard>();
+    }
+    constexpr std::int64_t kMost = 10'000;
+    const auto slash = text.find('/');
+    const auto index = parse_number("--shard", text.substr(0, slash), 0);
+    const auto count =
+        slash == std::string::npos ? index : parse_number("--shard", text.substr(slash + 1), 1);
+    if (slash == std::string::npos || !index || !count || *index >= *count || *count > kMost) {
+        return fail(ErrorCode::bad_input, Stage::configure,
+                    fmt::format("--shard: expected I/N with N from 1 to {} and I from 0 to N - 1, found "
+                                "\"{}\"",
+                                kMost, text));
+    }
+    return Shard{static_cast<std::uint32_t>(*index), static_cast<std::uint32_t>(*count)};
 }
 
 }  // namespace kiln::cli
