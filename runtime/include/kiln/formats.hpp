@@ -14,7 +14,7 @@
 #include "kiln/kiln.hpp"
 
 namespace kiln {
-inline namespace v0 {
+inline namespace KILN_INTERFACE {
 
 enum class RowOrder : std::int32_t {
     as_they_are = KILN_ROWS_AS_THEY_ARE,
@@ -104,7 +104,7 @@ inline Status quantise_1x32(const Bf16Matrix& x, Dtype type, AmaxFloor floor, vo
     });
 }
 
-}  // namespace v0
+}  // namespace KILN_INTERFACE
 }  // namespace kiln
 
 #endif  // KILN_FORMATS_HPP_

@@ -7,7 +7,7 @@
 #include "kiln/kiln.hpp"
 
 namespace kiln {
-inline namespace v0 {
+inline namespace KILN_INTERFACE {
 
 enum class MoeWeights : std::int32_t {
     operator_default = KILN_MOE_WEIGHTS_DEFAULT,
@@ -115,7 +115,7 @@ struct FusedMoe {
     }
 };
 
-}  // namespace v0
+}  // namespace KILN_INTERFACE
 }  // namespace kiln
 
 #endif  // KILN_FUSED_MOE_HPP_

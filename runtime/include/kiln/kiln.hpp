@@ -1,4 +1,4 @@
-// kiln for C++20: header-only over the C ABI of kiln.h, so that two versions of kiln can live in one process.
+// kiln for C++20: header-only over the C ABI of kiln.h.
 //
 //     auto service = kiln::Service::open(config);
 //     auto qkv     = service.prepare(device, kiln::Linear{.n = 4608, .k = 4096});
@@ -13,6 +13,11 @@
 //
 // Thread safety is that of kiln.h: const objects may be used from any number of threads. Service and Plan are
 // references with a count: copies are cheap and name the same thing.
+//
+// Two versions. What is inline here is compiled into every library that uses it, and the loader keeps one
+// copy of a name for all of them; so names carry the version of the interface (kiln::v0_1::Service), as the
+// symbols of libkiln and its file name do. Libraries built against different versions then live in one
+// process, each with a kiln of its own.
 #ifndef KILN_KILN_HPP_
 #define KILN_KILN_HPP_
 
@@ -23,8 +28,13 @@
 
 #include "kiln/kiln.h"
 
+// v0_1. Before 1.0 every minor version may change the interface.
+#define KILN_INTERFACE_OF(major, minor) v##major##_##minor
+#define KILN_INTERFACE_NAMED(major, minor) KILN_INTERFACE_OF(major, minor)
+#define KILN_INTERFACE KILN_INTERFACE_NAMED(KILN_VERSION_MAJOR, KILN_VERSION_MINOR)
+
 namespace kiln {
-inline namespace v0 {
+inline namespace KILN_INTERFACE {
 
 // How a call ended. Small, trivially copyable, made without allocating.
 class [[nodiscard]] Status {
@@ -350,7 +360,7 @@ class [[nodiscard]] Service {
     Failure failure_;
 };
 
-}  // namespace v0
+}  // namespace KILN_INTERFACE
 }  // namespace kiln
 
 // The operators: what Service::supports(), Service::prepare() and Plan take as a problem.

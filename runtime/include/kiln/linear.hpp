@@ -7,7 +7,7 @@
 #include "kiln/kiln.hpp"
 
 namespace kiln {
-inline namespace v0 {
+inline namespace KILN_INTERFACE {
 
 // Small-M fp8 block-scale matrix product; the mathematics and the layouts stand in linear.h.
 struct Linear {
@@ -66,7 +66,7 @@ struct Linear {
     }
 };
 
-}  // namespace v0
+}  // namespace KILN_INTERFACE
 }  // namespace kiln
 
 #endif  // KILN_LINEAR_HPP_

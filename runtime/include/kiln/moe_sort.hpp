@@ -7,7 +7,7 @@
 #include "kiln/kiln.hpp"
 
 namespace kiln {
-inline namespace v0 {
+inline namespace KILN_INTERFACE {
 
 // Groups the pairs of tokens and experts by expert; what it writes where stands in moe_sort.h.
 struct MoeSort {
@@ -96,7 +96,7 @@ struct MoeSort {
     }
 };
 
-}  // namespace v0
+}  // namespace KILN_INTERFACE
 }  // namespace kiln
 
 #endif  // KILN_MOE_SORT_HPP_

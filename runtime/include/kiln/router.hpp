@@ -7,7 +7,7 @@
 #include "kiln/kiln.hpp"
 
 namespace kiln {
-inline namespace v0 {
+inline namespace KILN_INTERFACE {
 
 enum class Scoring : std::int32_t {
     operator_default = KILN_SCORING_DEFAULT,
@@ -84,7 +84,7 @@ struct Router {
     }
 };
 
-}  // namespace v0
+}  // namespace KILN_INTERFACE
 }  // namespace kiln
 
 #endif  // KILN_ROUTER_HPP_
