@@ -45,6 +45,7 @@ constexpr Variable kVariables[] = {
     {"KILN_CUDA_LIBRARY", "", &Overrides::cuda_library, "path of libcuda"},
     {"KILN_ROCM_PREFIX", "", nullptr, "private prefix that holds hipRTC"},
     {"KILN_CUDA_PREFIX", "", nullptr, "prefix of the CUDA toolkit that holds NVRTC"},
+    {"KILN_LIBRARY", "", nullptr, "path of libkiln for programs in Python"},
     {"KILN_TRUSTED_KEYS", "", nullptr, "files of public keys that must have signed a bundle"},
     {"KILN_LOG", "warning", &Overrides::log, "debug, info, warning, error or off"},
     {"KILN_SIM_DEVICES", "2", nullptr, "how many GPUs the simulator shows"},

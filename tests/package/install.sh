@@ -20,3 +20,10 @@ export KILN_CACHE_DIR=$work/cache KILN_DEVICE=sim
 "$work/outside/engine_c"
 "$work/moved/bin/kiln" --version
 test -s "$work/moved/share/kiln/chart.js.license" # of what the page of kiln report carries
+if command -v python3 >/dev/null; then
+    # Without KILN_LIBRARY: the package finds the libkiln that it was installed with, and that the simulator.
+    found=$(env -u KILN_LIBRARY PYTHONPATH="$(dirname "$(find "$work/moved" -path '*/python/kiln')")" python3 -B -c \
+        'import kiln; print(kiln.library_path, kiln.Service().device_info(0).simulated)')
+    printf 'python: %s\n' "$found"
+    [[ $found == "$work/moved/"*" True" ]]
+fi

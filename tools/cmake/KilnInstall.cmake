@@ -2,7 +2,8 @@
 #
 #   include/kiln/                 the public headers
 #   lib/libkiln.so                the library; lib/cmake/kiln/ for find_package(kiln), which gives kiln::kiln
-#   lib/kiln/                     what libkiln finds beside itself: the compile worker, and the simulator in sim/
+#   lib/kiln/                     what libkiln finds beside itself: the compile worker, and the simulator in sim/; the package
+#                                 for Python in python/, which finds libkiln
 #   share/kiln/                   templates and tables to read (libkiln carries its own), licenses
 #
 # Nothing in it knows where it was installed: the whole may be moved.

@@ -3,7 +3,8 @@
 # Whether one is there is asked of the compiler and the command line, not of the package database, so that a tool or a
 # library that was installed in another way counts, and nothing but a shell is needed to find out.
 
-# package, then how to see that it is there: a command, a header that the compiler finds, or a file.
+# package, then how to see that it is there: a command, a header that the compiler finds, a file, or a module that one of the
+# path's python3 has.
 build_packages='
 g++                 cxx20
 cmake               cmake-3.25
@@ -19,6 +20,8 @@ libssl-dev          header:openssl/evp.h
 doctest-dev         header:doctest/doctest.h
 libbenchmark-dev    header:benchmark/benchmark.h
 libjs-chart.js      file:/usr/share/javascript/chart.js/chart.min.js
+python3             command:python3
+python3-numpy       python:numpy
 '
 # Wanted by those who change kiln: the checks of its form.
 style_packages='
@@ -38,6 +41,14 @@ cmake_is_new_enough() {
     [ -n "$found" ] && [ "$(printf '%s\n3.25\n' "$found" | sort -V | head -n 1)" = 3.25 ]
 }
 
+has_python_module() {
+    local python
+    while read -r python; do
+        "$python" -c "import $1" >/dev/null 2>&1 </dev/null && return
+    done < <(type -ap python3)
+    return 1
+}
+
 links_libfuzzer() {
     printf 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n' |
         clang++-14 -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null >/dev/null 2>&1
@@ -55,6 +66,7 @@ missing_packages() {
             cmake-3.25) cmake_is_new_enough || absent+=("$package") ;;
             libfuzzer) links_libfuzzer || absent+=("$package") ;;
             command:*) have "${probe#command:}" || absent+=("$package") ;;
+            python:*) has_python_module "${probe#python:}" || absent+=("$package") ;;
             file:*) [ -e "${probe#file:}" ] || absent+=("$package") ;;
             header:*)
                 headers+="#if __has_include(<${probe#header:}>)"$'\n'"found $package"$'\n#endif\n'
