@@ -1,4 +1,5 @@
 // Two versions of libkiln in one process, each reached by the library that was built against it.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -65,6 +66,18 @@ TEST_CASE("EachLibraryReachesTheVersionThatItWasBuiltAgainst") {
     CHECK(of_this->calls() != of_next->calls());
     CHECK(of_this->inline_code() != of_next->inline_code());
     CHECK(mapped("libkiln.so.").size() == 2);
+}
+
+// As a binding of another language asks, in a process where both are visible to all.
+TEST_CASE("TheLoaderKnowsEachFunctionUnderBothVersions") {
+    Place place;
+    for (const auto& part : {make_engine_of_this(place.settings), make_engine_of_next(place.settings)}) {
+        const std::string version = part->compiled_against();
+        const std::string interface = "KILN_" + version.substr(0, version.rfind('.'));
+        void* const symbol = dlvsym(RTLD_DEFAULT, "kiln_version", interface.c_str());
+        REQUIRE(symbol != nullptr);
+        CHECK(reinterpret_cast<const char* (*)()>(symbol)() == version);
+    }
 }
 
 TEST_CASE("WhatOneCompilesLaunchesAndDeclinesTheOtherDoesNotCount") {
