@@ -30,11 +30,15 @@ class Other:
         if self.said.get("old") and "max_version" in asked:
             raise TypeError("__dlpack__() got an unexpected keyword argument 'max_version'")
         array = self.array
-        return _dlpack_producer.capsule(
+        made = _dlpack_producer.capsule(
             self, array.ptr, self.said.get("shape", array.shape), self.said.get("strides", (array.shape[-1], 1)),
             self.said.get("dtype", array.element_type), self.__dlpack_device__(), asked.get("max_version"),
             read_only=self.said.get("read_only", False),
         )  # fmt: skip
+        if "byte_offset" in self.said:
+            tensor = _dlpack.ManagedTensor.from_address(_dlpack._pointer_of(made, _dlpack.UNVERSIONED)).tensor
+            tensor.data, tensor.byte_offset = array.ptr - self.said["byte_offset"], self.said["byte_offset"]
+        return made
 
 
 class ArrayTest(small.SmallCase):
@@ -120,6 +124,10 @@ class ArrayTest(small.SmallCase):
             _, arguments = self.plan.arguments(**(self.arrays | {"x": array}))
             self.assertEqual(arguments.x, self.arrays["x"].ptr)
             self.assertEqual(array.asked[-1], {"stream": -1} if old else {"stream": -1, "max_version": (1, 0)})
+
+    def test_an_array_may_begin_behind_its_memory(self):
+        array = Other(self.arrays["x"], old=True, byte_offset=512)
+        self.assertEqual(self.plan.arguments(**(self.arrays | {"x": array}))[1].x, self.arrays["x"].ptr)
 
     def test_an_array_is_given_back(self):
         before = len(_dlpack_producer._handed_out)
