@@ -84,7 +84,7 @@ TemporaryFolder::~TemporaryFolder() {
 Running::Running(const std::vector<std::string>& arguments, const Variables& environment,
                  const RunOptions& options) {
     auto words = arguments;
-    words.insert(words.begin(), KILN_PROGRAM);
+    words.insert(words.begin(), options.program);
     auto variables = clean_environment(environment, options.unset);
     const auto word_pointers = pointers(words);
     const auto variable_pointers = pointers(variables);
@@ -99,7 +99,7 @@ Running::Running(const std::vector<std::string>& arguments, const Variables& env
         if (options.before && !options.before()) {
             std::_Exit(kNotStarted);
         }
-        ::execve(KILN_PROGRAM, word_pointers.data(), variable_pointers.data());
+        ::execve(options.program, word_pointers.data(), variable_pointers.data());
         std::_Exit(kNotStarted);
     }
 }

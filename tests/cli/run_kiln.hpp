@@ -38,6 +38,7 @@ class TemporaryFolder {
 using Variables = std::map<std::string, std::string>;
 
 struct RunOptions {
+    const char* program = KILN_PROGRAM;
     const char* out = nullptr;  // written to this file instead of collected
     const char* err = nullptr;
     std::vector<std::string> unset = {};  // variables that the program does not get
