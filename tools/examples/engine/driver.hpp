@@ -9,6 +9,10 @@
 
 namespace engine {
 
+// What HIP and CUDA number alike.
+inline constexpr unsigned kNonBlocking = 1;    // of streams
+inline constexpr int kCaptureThreadLocal = 1;  // of captures
+
 class Driver {
   public:
     // The copy of that name that the process holds already.

@@ -61,12 +61,18 @@ std::vector<std::uint16_t> Engine::step(const std::vector<std::uint16_t>& hidden
     return arrays_->normed.read<std::uint16_t>(hidden.size());
 }
 
-kiln::Status Engine::reload(kiln::Failure& why) {
-    if (const auto status = service_.reload(&why); !status) {
-        return status;
+std::string Engine::reload() {
+    kiln::Failure why;
+    if (!service_.reload(&why)) {
+        return why.message;
     }
-    // The old plans launch as ever until the new ones are ready; then the graphs of the old ones go first.
-    auto next = std::make_unique<Operators>(service_, device_ordinal_, *model_, *gpu_, *plain_, stream_);
+    std::unique_ptr<Operators> next;
+    try {
+        next = std::make_unique<Operators>(service_, device_ordinal_, *model_, *gpu_, *plain_, stream_);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    // Graphs go before the plans whose kernels they launch.
     drop_graphs();
     operators_ = std::move(next);
     return {};

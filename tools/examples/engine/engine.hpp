@@ -39,9 +39,9 @@ class Engine {
     [[nodiscard]] const Served& served(std::int64_t m) const { return graphs_.at(m).served; }
 
     // Takes an edited table: kiln reads it, new plans are made, and each batch size is captured again when it
-    // comes up next. A table with a fault is refused whole: the status fails, `why` has the message, and
-    // the engine goes on as it was.
-    kiln::Status reload(kiln::Failure& why);
+    // comes up next. Empty; else why the engine goes on with the plans and graphs that it has: the table has
+    // a fault, or a kernel that it asks for can not be had.
+    std::string reload();
 
     // What the last step of m tokens computed on, for those who check it.
     [[nodiscard]] const Activations& arrays() const { return *arrays_; }
@@ -68,7 +68,6 @@ class Engine {
     std::unique_ptr<Plain> plain_;
     std::unique_ptr<Model> model_;
     std::unique_ptr<Activations> arrays_;
-    // Graphs go before the plans whose kernels they launch.
     std::unique_ptr<Operators> operators_;
     std::map<std::int64_t, Captured> graphs_;
 };

@@ -7,8 +7,6 @@ namespace engine {
 namespace {
 
 using DevicePointer = unsigned long long;
-constexpr unsigned kNonBlocking = 1;
-constexpr int kCaptureThreadLocal = 1;
 
 DevicePointer device_pointer(const void* memory) {
     return reinterpret_cast<DevicePointer>(memory);

@@ -7,8 +7,6 @@ namespace engine {
 namespace {
 
 enum CopyKind { kToDevice = 1, kToHost = 2 };
-constexpr unsigned kNonBlocking = 1;
-constexpr int kCaptureThreadLocal = 1;
 
 class Hip final : public Gpu {
   public:

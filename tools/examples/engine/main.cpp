@@ -124,11 +124,10 @@ bool run_step(Engine& engine, const Checker& checker, std::mt19937& random, std:
 
 void run_edit(Engine& engine, const Table& table, const std::string& file) {
     table.replace(file);
-    kiln::Failure why;
-    if (engine.reload(why)) {
+    if (const std::string why = engine.reload(); why.empty()) {
         std::printf("edit %s: taken\n", file.c_str());
     } else {
-        std::printf("edit %s: refused, going on as before: %s\n", file.c_str(), why.message.c_str());
+        std::printf("edit %s: refused, going on as before: %s\n", file.c_str(), why.c_str());
     }
 }
 
