@@ -169,10 +169,13 @@ class ArrayTest(small.SmallCase):
     def test_slices_of_simulated_memory_are_views(self):
         host = np.arange(60, dtype=np.int32).reshape(4, 15)
         array = sim.array(host)
-        for key in (slice(1, 3), (slice(None), slice(2, None, 3)), 2, (slice(None, None, -1), 3)):
+        for key in (slice(1, 3), (slice(None), slice(2, None, 3)), 2, (slice(None, None, -1), 3), (..., 4), (3, 14)):
             np.testing.assert_array_equal(array[key].read(), host[key])
         array[1:2].write(np.zeros((1, 15), np.int32))
         self.assertEqual(array.read().sum(), host.sum() - host[1].sum())
+        for key in ([0, 1], host > 3, None, True):
+            with self.assertRaisesRegex(TypeError, "expected integers, slices"):
+                array[key]
         with self.assertRaisesRegex(ValueError, "contiguous"):
             array[:, :2].write(np.zeros((4, 2), np.int32))
 

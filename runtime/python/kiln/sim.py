@@ -103,6 +103,11 @@ class Array:
         return self._layout.ctypes.data - self._origin
 
     def __getitem__(self, key):
+        """A view; `key` is of integers, slices and `...`, since anything else would have numpy look at elements."""
+        key = key if isinstance(key, tuple) else (key,)
+        if not all(one is Ellipsis or isinstance(one, (int, slice)) and not isinstance(one, bool) for one in key):
+            raise TypeError(f"expected integers, slices and ..., found {key!r}")
+        key = key if Ellipsis in key else (*key, Ellipsis)  # so that a single element is a view too
         return Array(self._memory, self._layout[key], self._origin, self.element_type)
 
     def write(self, source):
