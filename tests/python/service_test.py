@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -174,6 +175,12 @@ class ServiceTest(small.SmallCase):
             done = self.run_python("import kiln", KILN_LIBRARY=path)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f"ImportError: expected libkiln {kiln.__version__[:3]} at {path}, found: ", done.stderr)
+
+    def test_a_libkiln_without_the_simulator_says_so(self):
+        library = shutil.copy(kiln.library_path, self.folder)
+        done = self.run_python("import kiln; print(kiln.library_path); from kiln import sim", KILN_LIBRARY=library)
+        self.assertEqual(done.stdout.strip(), library)
+        self.assertIn(f"ImportError: expected the simulator beside libkiln, at {self.folder}/kiln/sim/", done.stderr)
 
     def test_a_process_ends_well_with_everything_open(self):
         done = self.run_python(

@@ -28,8 +28,11 @@ class SimulatorError(RuntimeError):
 
 
 def _load():
-    folder = os.path.join(os.path.dirname(os.path.realpath(_libkiln)), "kiln", "sim")
-    library = ctypes.CDLL(os.path.join(folder, "libamdhip64.so.7"))
+    path = os.path.join(os.path.dirname(os.path.realpath(_libkiln)), "kiln", "sim", "libamdhip64.so.7")
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as why:
+        raise ImportError(f"expected the simulator beside libkiln, at {path}, found: {why}", path=path) from why
     library.hipGetErrorString.restype = ctypes.c_char_p
     library.kiln_sim_last_fault.restype = ctypes.c_char_p
     return library
