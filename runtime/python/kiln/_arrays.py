@@ -91,7 +91,7 @@ class Arrays:
             self._refuse(name, f"memory of {_NAMES[kind]} {ordinal}, which the plan is for", _describe(device))
         try:
             view = _dlpack.view(array)
-        except BufferError as why:
+        except (BufferError, RuntimeError) as why:  # the producer's: a gradient is wanted, say
             raise ArrayError(f"{self._operator}: {name}: {why}") from why
         if dtype is not None and view.dtype not in dtype:
             self._refuse(name, " or ".join(str(one) for one in dtype), str(view.dtype))
