@@ -6,14 +6,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "bf16.hpp"
 #include "check.hpp"
 #include "engine.hpp"
+#include "random.hpp"
 #include "table.hpp"
 
 namespace engine {
@@ -97,18 +96,9 @@ void complete(Arguments& arguments) {
     }
 }
 
-std::vector<std::uint16_t> make_hidden(std::mt19937& random, std::int64_t m) {
-    std::normal_distribution<float> normal;
-    std::vector<std::uint16_t> hidden(static_cast<std::size_t>(m * kHidden));
-    for (std::uint16_t& value : hidden) {
-        value = float_to_bf16(normal(random));
-    }
-    return hidden;
-}
-
-bool run_step(Engine& engine, const Checker& checker, std::mt19937& random, std::int64_t m) {
+bool run_step(Engine& engine, const Checker& checker, Random& random, std::int64_t m) {
     const bool replayed = engine.has_graph(m);
-    const std::vector<std::uint16_t> hidden = make_hidden(random, m);
+    const std::vector<std::uint16_t> hidden = random.make_bf16(m * kHidden, 1);
     const std::vector<std::uint16_t> result = engine.step(hidden);
     const Deviation deviation = checker.compare(hidden, result);
     std::printf("step M=%lld %s: %s, hidden states off by %.2g, routing weights by %.2g, choice by %.2g\n",
@@ -137,7 +127,7 @@ bool run(const Arguments& arguments) {
     Engine engine({.kernels = arguments.share, .table = table.path(), .seed = arguments.seed});
     const Checker checker(engine);
     std::printf("device: %s, %s; seed %u\n", engine.device().name, engine.device().target, arguments.seed);
-    std::mt19937 random(arguments.seed);
+    Random random(arguments.seed);
     bool passed = true;
     for (const Action& action : arguments.actions) {
         if (action.m == 0) {

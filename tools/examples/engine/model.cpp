@@ -2,25 +2,12 @@
 
 #include <cmath>
 #include <kiln/formats.hpp>
-#include <random>
 
-#include "bf16.hpp"
+#include "random.hpp"
 
 namespace engine {
 
 namespace {
-
-using Random = std::mt19937;
-
-// Normally distributed, of that standard deviation.
-std::vector<std::uint16_t> make_bf16(Random& random, std::int64_t count, float deviation) {
-    std::normal_distribution<float> normal(0, deviation);
-    std::vector<std::uint16_t> values(static_cast<std::size_t>(count));
-    for (std::uint16_t& value : values) {
-        value = float_to_bf16(normal(random));
-    }
-    return values;
-}
 
 void require(kiln::Status status, const kiln::Failure& why) {
     if (!status) {
@@ -31,19 +18,18 @@ void require(kiln::Status status, const kiln::Failure& why) {
 // Results of about the size of the inputs.
 ProjectionWeights make_projection(Gpu& gpu, Random& random, std::int64_t n, std::int64_t k) {
     constexpr std::int64_t kBlock = 128;
-    constexpr float kTypicalCode = 160;  // of normal values that were scaled to a maximum of 448
+    constexpr float kTypicalCode = 259;  // of uniform values that were scaled to a maximum of 448
     kiln::Failure why;
-    const std::vector<std::uint16_t> values = make_bf16(random, n * k, 1);
+    const std::vector<std::uint16_t> values = random.make_bf16(n * k, 1);
     std::vector<std::uint8_t> codes(values.size()), shuffled(values.size());
     std::vector<float> of_rows(values.size() / kBlock);
     require(kiln::quantise_1x128({values.data(), n, k, k}, codes.data(), of_rows.data(), &why), why);
     require(
         kiln::shuffle_weights(codes.data(), {1, n, k}, kiln::RowOrder::as_they_are, shuffled.data(), &why),
         why);
-    std::uniform_real_distribution<float> uniform(0.5F, 1.5F);
     std::vector<float> scales(static_cast<std::size_t>((n + kBlock - 1) / kBlock * (k / kBlock)));
     for (float& scale : scales) {
-        scale = uniform(random) / (kTypicalCode * std::sqrt(static_cast<float>(k)));
+        scale = (1 + random.next(0.25F)) / (kTypicalCode * std::sqrt(static_cast<float>(k)));
     }
     return {n, k, Buffer::of(gpu, shuffled), Buffer::of(gpu, scales)};
 }
@@ -57,8 +43,7 @@ Mxfp4 make_mxfp4(Random& random, std::int64_t rows, std::int64_t k) {
     constexpr std::int64_t kGroup = 32;
     kiln::Failure why;
     const std::int64_t all = kAllExperts * rows;
-    const std::vector<std::uint16_t> values =
-        make_bf16(random, all * k, 1 / std::sqrt(static_cast<float>(k)));
+    const std::vector<std::uint16_t> values = random.make_bf16(all * k, 1 / std::sqrt(static_cast<float>(k)));
     std::vector<std::uint8_t> codes(values.size() / 2), scales(values.size() / kGroup);
     require(kiln::quantise_1x32({values.data(), all, k, k}, kiln::Dtype::e2m1, kiln::AmaxFloor::none,
                                 codes.data(), scales.data(), &why),
@@ -86,8 +71,8 @@ Layer make_layer(Gpu& gpu, Random& random, std::int64_t columns) {
     // Logits with a standard deviation of 2: some experts are clearly better than others.
     const float deviation = 2 / std::sqrt(static_cast<float>(kHidden));
     return {make_projection(gpu, random, columns, kHidden), make_projection(gpu, random, kHidden, kMixed),
-            Buffer::of(gpu, make_bf16(random, kExperts * kHidden, deviation)),
-            Buffer::of(gpu, make_bf16(random, kHidden, deviation)), make_experts(gpu, random)};
+            Buffer::of(gpu, random.make_bf16(kExperts * kHidden, deviation)),
+            Buffer::of(gpu, random.make_bf16(kHidden, deviation)), make_experts(gpu, random)};
 }
 
 }  // namespace
