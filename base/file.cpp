@@ -155,7 +155,7 @@ Result<Bytes> read_file(const UniqueFd& fd, const std::filesystem::path& path, S
     return read_whole<Bytes>(fd, path, stage);
 }
 
-Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Stage stage) {
+Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Stage stage, Readers readers) {
     auto temporary = TemporaryFile::create(path, stage);
     if (!temporary) {
         return fail(temporary);
@@ -170,6 +170,9 @@ Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Sta
             return tl::unexpected(io_error(stage, "write", temporary->path(), errno));
         }
         written += static_cast<std::size_t>(put);
+    }
+    if (readers == Readers::everyone && ::fchmod(temporary->fd(), 0644) != 0) {
+        return tl::unexpected(io_error(stage, "chmod", temporary->path(), errno));
     }
     if (::fsync(temporary->fd()) != 0) {
         return tl::unexpected(io_error(stage, "fsync", temporary->path(), errno));

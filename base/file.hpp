@@ -42,6 +42,8 @@ class UniqueFd {
 // From an open descriptor to its end; `path` is what messages call it.
 [[nodiscard]] Result<Bytes> read_file(const UniqueFd& fd, const std::filesystem::path& path, Stage stage);
 
+enum class Readers { owner, everyone };
+
 // Publishes `bytes` under `path`: a reader sees the old file or the whole new one, also after a power cut.
 // Written to a temporary file of the same folder ("PATH.PID.RANDOM.tmp"), fsync, rename, fsync of the folder.
 // From before the first byte until after the rename the writer holds the kernel's lock on that file: whoever
@@ -50,7 +52,8 @@ class UniqueFd {
 // On any error the temporary file is gone and `path` is as it was, but for one: when the folder can not be
 // synchronised (the message says "fsync" and names it) the new file is in place and may not survive a power
 // cut.
-[[nodiscard]] Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Stage stage);
+[[nodiscard]] Result<void> publish_file(const std::filesystem::path& path, ByteView bytes, Stage stage,
+                                        Readers readers = Readers::owner);
 
 enum class Sweep { look, remove };
 

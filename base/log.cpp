@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <string>
@@ -12,6 +16,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "base/log_taker.hpp"
 #include "base/logfmt.hpp"
 
 namespace kiln::log {
@@ -40,10 +45,7 @@ spdlog::level::level_enum native(Level level) {
 class Stderr final : public spdlog::sinks::sink {
   public:
     void log(const spdlog::details::log_msg& message) override {
-        const auto word = kLevels[static_cast<std::size_t>(message.level) - spdlog::level::debug].word;
-        const std::string line = fmt::format(
-            "kiln: {}: {}\n", word, std::string_view(message.payload.data(), message.payload.size()));
-        std::string_view rest = line;
+        std::string_view rest(message.payload.data(), message.payload.size());
         while (!rest.empty()) {
             const ssize_t written = ::write(STDERR_FILENO, rest.data(), rest.size());
             if (written < 0 && errno != EINTR) {
@@ -68,7 +70,53 @@ spdlog::logger& logger() {
     return *instance;
 }
 
+std::atomic<Format> g_format{Format::text};
+
+void emit(Level level, Format format, const std::string& line) {
+    if (call_taker(level, line.c_str())) {
+        return;
+    }
+    logger().log(native(level), "{}",
+                 format == Format::json ? line + '\n' : fmt::format("kiln: {}: {}\n", to_text(level), line));
+}
+
+// "2026-02-03T04:05:06.123456Z".
+std::string time_of_now() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+    const std::time_t time = seconds.count();
+    std::tm utc{};
+    ::gmtime_r(&time, &utc);
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                       utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                       std::chrono::duration_cast<std::chrono::microseconds>(now - seconds).count());
+}
+
+// The beginning of a line in JSON, as far as `kind` ("event", "message") and what that is.
+std::string json_head(Level level, std::string_view kind, std::string_view text) {
+    std::string line = fmt::format(R"({{"time":"{}","level":"{}","logger":"kiln","{}":)", time_of_now(),
+                                   to_text(level), kind);
+    append_json(line, text);
+    return line;
+}
+
 }  // namespace
+
+std::string_view to_text(Level level) {
+    return kLevels[static_cast<std::size_t>(level)].word;
+}
+
+bool parse_format(std::string_view word, Format& format) {
+    if (word != "text" && word != "json") {
+        return false;
+    }
+    format = word == "json" ? Format::json : Format::text;
+    return true;
+}
+
+void set_format(Format format) {
+    g_format = format;
+}
 
 bool parse_level(std::string_view word, Level& level) {
     for (const auto& known : kLevels) {
@@ -89,19 +137,28 @@ bool enabled(Level level) {
 }
 
 void write(Level level, std::string_view line) try {
+    if (!enabled(level)) {
+        return;
+    }
+    const Format format = g_format;
+    if (format == Format::json) {
+        emit(level, format,
+             json_head(level, "message", line.substr(0, line.find_last_not_of("\r\n") + 1)) + '}');
+        return;
+    }
     std::string safe;
     append_sentence(safe, line);
-    logger().log(native(level), "{}", safe);
+    emit(level, format, safe);
 } catch (const std::exception&) {  // of memory: a line is lost, what it speaks of goes on
 }
 
-void Field::append_to(std::string& line) const {
-    line += name_;
-    line += '=';
+void Field::append_to(std::string& line, Format format) const {
+    const bool json = format == Format::json;
+    line += json ? fmt::format(R"("{}":)", name_) : fmt::format("{}=", name_);
     if (const auto* text = std::get_if<std::string_view>(&value_)) {
-        append_logfmt(line, *text);
+        json ? append_json(line, *text) : append_logfmt(line, *text);
     } else if (const auto* number = std::get_if<double>(&value_)) {
-        line += fmt::format("{:.6g}", *number);
+        line += json && !std::isfinite(*number) ? "null" : fmt::format("{:.6g}", *number);
     } else {
         std::visit([&line](const auto& value) { line += fmt::format("{}", value); }, value_);
     }
@@ -111,12 +168,17 @@ void event(Level level, std::string_view name, std::initializer_list<Field> fiel
     if (!enabled(level)) {
         return;
     }
-    std::string line(name);
+    const Format format = g_format;
+    const bool json = format == Format::json;
+    std::string line = json ? json_head(level, "event", name) : std::string(name);
     for (const Field& field : fields) {
-        line += ' ';
-        field.append_to(line);
+        line += json ? ',' : ' ';
+        field.append_to(line, format);
     }
-    logger().log(native(level), "{}", line);
+    if (json) {
+        line += '}';
+    }
+    emit(level, format, line);
 } catch (const std::exception&) {  // as above
 }
 

@@ -48,7 +48,10 @@ bool must_be_escaped(char32_t value) {
            (value >= 0x2066 && value <= 0x2069);                     // isolates
 }
 
-void append_escaped(std::string& text, const Character& character, unsigned char first_byte) {
+enum class Escapes { ours, json };
+
+void append_escaped(std::string& text, const Character& character, unsigned char first_byte,
+                    Escapes escapes) {
     switch (character.value) {
         case '\n':
             text += "\\n";
@@ -60,6 +63,12 @@ void append_escaped(std::string& text, const Character& character, unsigned char
             text += "\\t";
             return;
         default:
+            if (escapes == Escapes::json) {
+                text += character.valid
+                            ? fmt::format("\\u{:04x}", static_cast<std::uint32_t>(character.value))
+                            : "\\ufffd";
+                return;
+            }
             text += character.length == 1
                         ? fmt::format("\\x{:02x}", first_byte)
                         : fmt::format("\\u{:04x}", static_cast<std::uint32_t>(character.value));
@@ -68,12 +77,13 @@ void append_escaped(std::string& text, const Character& character, unsigned char
 
 // `special` judges characters that need more than that: it appends what stands for one, or answers false.
 template <class Special>
-void append_safe(std::string& line, std::string_view text, const Special& special) {
+void append_safe(std::string& line, std::string_view text, const Special& special,
+                 Escapes escapes = Escapes::ours) {
     while (!text.empty()) {
         const Character character = first_character(text);
         if (!character.valid || !special(character.value)) {
             if (!character.valid || must_be_escaped(character.value)) {
-                append_escaped(line, character, static_cast<unsigned char>(text.front()));
+                append_escaped(line, character, static_cast<unsigned char>(text.front()), escapes);
             } else {
                 line += text.substr(0, character.length);
             }
@@ -86,23 +96,43 @@ bool is_bare(char c) {
     return c > ' ' && c <= '~' && c != '"' && c != '=' && c != '\\';
 }
 
-}  // namespace
-
-void append_logfmt(std::string& line, std::string_view value) {
-    if (!value.empty() && std::all_of(value.begin(), value.end(), is_bare)) {
-        line += value;
-        return;
-    }
-    line += '"';
-    append_safe(line, value, [&line](char32_t c) {
+void append_quoted(std::string& line, std::string_view value, Escapes escapes) {
+    const auto special = [&line](char32_t c) {
         const bool quoted = c == '"' || c == '\\';
         if (quoted) {
             line += '\\';
             line += static_cast<char>(c);
         }
         return quoted;
-    });
+    };
     line += '"';
+    append_safe(line, value, special, escapes);
+    line += '"';
+}
+
+}  // namespace
+
+void append_logfmt(std::string& line, std::string_view value) {
+    if (!value.empty() && std::all_of(value.begin(), value.end(), is_bare)) {
+        line += value;
+    } else {
+        append_quoted(line, value, Escapes::ours);
+    }
+}
+
+bool is_utf8(std::string_view text) {
+    while (!text.empty()) {
+        const Character character = first_character(text);
+        if (!character.valid) {
+            return false;
+        }
+        text.remove_prefix(character.length);
+    }
+    return true;
+}
+
+void append_json(std::string& line, std::string_view value) {
+    append_quoted(line, value, Escapes::json);
 }
 
 void append_sentence(std::string& text, std::string_view sentence) {

@@ -103,13 +103,7 @@ BundleFile::~BundleFile() {
 }
 
 Result<void> publish_bundle(const fs::path& path, ByteView bundle) {
-    if (auto published = publish_file(path, bundle, Stage::cache); !published) {
-        return published;
-    }
-    if (::chmod(path.c_str(), 0644) != 0) {
-        return tl::unexpected(io_error("change the mode of", path, errno));
-    }
-    return {};
+    return publish_file(path, bundle, Stage::cache, Readers::everyone);
 }
 
 }  // namespace kiln::cache

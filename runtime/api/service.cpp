@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/api/handles.hpp"
-
-#define KILN_STRING_(x) #x
-#define KILN_STRING(x) KILN_STRING_(x)
+#include "runtime/service/version.hpp"
 
 namespace {
 
@@ -36,6 +34,7 @@ kiln::service::Overrides to_overrides(const kiln_config& config) {
     overrides.hip_library = optional_text(config.hip_library);
     overrides.cuda_library = optional_text(config.cuda_library);
     overrides.log = optional_text(config.log);
+    overrides.log_format = optional_text(config.log_format);
     overrides.workers = config.workers;
     overrides.compile_in_process = config.compile_in_process != 0;
     overrides.cache_limit_bytes = config.cache_limit_bytes;
@@ -70,8 +69,7 @@ void write_versioned(const Answer& answer, Answer* to) {
 extern "C" {
 
 const char* kiln_version(void) {
-    return KILN_STRING(KILN_VERSION_MAJOR) "." KILN_STRING(KILN_VERSION_MINOR) "." KILN_STRING(
-        KILN_VERSION_PATCH);
+    return kiln::service::kVersion;
 }
 
 kiln_status kiln_service_open(const kiln_config* config, kiln_service** service, kiln_error** error) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 
 #include "base/log.hpp"
 #include "runtime/operators/decline.hpp"
@@ -22,6 +23,16 @@ void say(log::Level level, std::string_view name, std::initializer_list<log::Fie
 
 }  // namespace
 
+void DeclineCounts::add(int decline) noexcept {
+    const bool is_known = decline > 0 && decline < kReasons;
+    by_reason[is_known ? static_cast<std::size_t>(decline) : 0].fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint64_t DeclineCounts::total() const {
+    return std::accumulate(by_reason.begin(), by_reason.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const auto& count) { return sum + count.load(); });
+}
+
 bool Declines::is_first(int decline) noexcept {
     const auto bit = static_cast<unsigned>(decline);
     if (bit >= 64 * seen_.size()) {
@@ -34,7 +45,7 @@ bool Declines::is_first(int decline) noexcept {
 }
 
 void Declines::note(int decline, std::string_view detail) noexcept {
-    total_->fetch_add(1, std::memory_order_relaxed);
+    counts_->add(decline);
     if (is_first(decline)) {
         say(log::Level::info, "decline",
             {{"problem", label_}, {"reason", operators::decline_name(decline)}, {"detail", detail}});
@@ -49,7 +60,7 @@ std::shared_ptr<Declines> Ledger::declines_of(const std::string& label) {
     }
     std::shared_ptr<Declines>& declines = by_label_[label];
     if (declines == nullptr) {
-        declines = std::make_shared<Declines>(label, total_);
+        declines = std::make_shared<Declines>(label, counts_);
     }
     return declines;
 }

@@ -18,6 +18,17 @@
 
 namespace kiln::service {
 
+// By reason: the values of kiln_decline are below that.
+struct DeclineCounts {
+    static constexpr int kReasons = 128;
+
+    void add(int decline) noexcept;
+    [[nodiscard]] std::uint64_t of(int decline) const { return by_reason[static_cast<std::size_t>(decline)]; }
+    [[nodiscard]] std::uint64_t total() const;
+
+    std::array<std::atomic<std::uint64_t>, kReasons> by_reason{};  // 0: a value that is none
+};
+
 // Whether one specialisation may be used on one device; shared by every plan of the service that uses it.
 struct Health {
     std::atomic<bool> disabled{false};
@@ -26,8 +37,8 @@ struct Health {
 // The declines of one problem. Thread safe.
 class Declines {
   public:
-    Declines(std::string label, std::shared_ptr<std::atomic<std::uint64_t>> total)
-        : label_(std::move(label)), total_(std::move(total)) {}
+    Declines(std::string label, std::shared_ptr<DeclineCounts> counts)
+        : label_(std::move(label)), counts_(std::move(counts)) {}
 
     // Counts; the first of its kind is a line in the log, which is the only time that this allocates.
     void note(int decline, std::string_view detail) noexcept;
@@ -36,8 +47,9 @@ class Declines {
     [[nodiscard]] bool is_first(int decline) noexcept;
 
     const std::string label_;
-    const std::shared_ptr<std::atomic<std::uint64_t>> total_;
-    std::array<std::atomic<std::uint64_t>, 2> seen_{};  // a bit for each value of kiln_decline
+    const std::shared_ptr<DeclineCounts> counts_;
+    std::array<std::atomic<std::uint64_t>, DeclineCounts::kReasons / 64>
+        seen_{};  // a bit for each value of kiln_decline
 };
 
 // Thread safe.
@@ -48,12 +60,11 @@ class Ledger {
     // One line in the log for the first caller.
     void disable(Health& health, std::string_view kernel_name, std::string_view reason) noexcept;
 
-    [[nodiscard]] std::uint64_t num_declines() const { return total_->load(); }
+    [[nodiscard]] const DeclineCounts& declines() const { return *counts_; }
     [[nodiscard]] std::uint64_t num_disabled() const { return disabled_.load(); }
 
   private:
-    const std::shared_ptr<std::atomic<std::uint64_t>> total_ =
-        std::make_shared<std::atomic<std::uint64_t>>(0);
+    const std::shared_ptr<DeclineCounts> counts_ = std::make_shared<DeclineCounts>();
     std::atomic<std::uint64_t> disabled_{0};
 
     std::mutex mutex_;

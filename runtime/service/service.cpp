@@ -9,6 +9,7 @@
 #include "base/cores.hpp"
 #include "base/log.hpp"
 #include "runtime/operators/demands.hpp"
+#include "runtime/service/log_settings.hpp"
 #include "runtime/service/tables.hpp"
 
 namespace kiln::service {
@@ -140,7 +141,7 @@ Result<std::unique_ptr<Service>> Service::open(const Overrides& overrides) {
 }
 
 Result<std::unique_ptr<Service>> Service::open(Settings settings, Parts parts) {
-    log::set_level(settings.log_level);
+    adopt_log(settings);
     for (const std::string& warning : settings.warnings) {
         log::warning("{}", warning);
     }
@@ -165,8 +166,12 @@ Service::Service(Settings settings, SnapshotPtr snapshot, Parts parts)
 Service::~Service() = default;
 
 Statistics Service::statistics() const {
-    return {loader_->builder().statistics(), loader_->num_loads(), loader_->ledger().num_declines(),
+    return {loader_->builder().statistics(), loader_->num_loads(), loader_->ledger().declines().total(),
             loader_->ledger().num_disabled(), reloads_.load()};
+}
+
+std::uint64_t Service::num_declines(int decline) const {
+    return loader_->ledger().declines().of(decline);
 }
 
 SnapshotPtr Service::snapshot() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -91,6 +92,9 @@ class Service {
     [[nodiscard]] SnapshotPtr snapshot() const;
     [[nodiscard]] Builder& builder() { return loader_->builder(); }
     [[nodiscard]] Statistics statistics() const;
+    // How often `decline`, a value of kiln_decline, was the answer; together Statistics::declines.
+    [[nodiscard]] std::uint64_t num_declines(int decline) const;
+    [[nodiscard]] std::chrono::system_clock::time_point opened() const { return opened_; }
 
     // Reads tables and templates again and takes them whole, or, with every fault in the error, not at all.
     // As kiln_service_reload.
@@ -172,6 +176,7 @@ class Service {
 
     const Settings settings_;
     const Parts parts_;
+    const std::chrono::system_clock::time_point opened_ = std::chrono::system_clock::now();
     const std::shared_ptr<BucketLoader> loader_;
     const std::shared_ptr<Background> background_;
 

@@ -48,6 +48,7 @@ constexpr Variable kVariables[] = {
     {"KILN_LIBRARY", "", nullptr, "path of libkiln for programs in Python"},
     {"KILN_TRUSTED_KEYS", "", nullptr, "files of public keys that must have signed a bundle"},
     {"KILN_LOG", "warning", &Overrides::log, "debug, info, warning, error or off"},
+    {"KILN_LOG_FORMAT", "text", &Overrides::log_format, "lines of the log: text or json"},
     {"KILN_SIM_DEVICES", "2", nullptr, "how many GPUs the simulator shows"},
     {"KILN_SIM_CHECK", "uninitialised,freed", nullptr,
      "what the simulator looks for: races, uninitialised, freed"},
@@ -238,6 +239,9 @@ Result<void> interpret(Settings& settings) {
     }
     if (!log::parse_level(setting("KILN_LOG").value, settings.log_level)) {
         return bad_value(setting("KILN_LOG"), "one of debug, info, warning, error, off");
+    }
+    if (!log::parse_format(setting("KILN_LOG_FORMAT").value, settings.log_format)) {
+        return bad_value(setting("KILN_LOG_FORMAT"), "one of text, json");
     }
     return {};
 }

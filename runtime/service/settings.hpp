@@ -27,7 +27,7 @@ enum class Origin { preset, environment, configuration };
 // What the configuration says in place of the environment; nothing means: not said.
 struct Overrides {
     std::optional<std::string> cache_dir, cache_path, shapes_path, kernel_path, target, device, jit, disable,
-        worker, hip_library, cuda_library, log;
+        worker, hip_library, cuda_library, log, log_format;
     // Tables and folders of them, the strongest first, in place of every layer that there is, the shipped one
     // too.
     std::optional<std::vector<std::string>> tables;
@@ -62,6 +62,7 @@ struct Settings {
     std::vector<std::string> disable;  // operators and template ids
     std::filesystem::path worker;      // of the configuration; empty: KILN_WORKER, else searched for
     log::Level log_level = log::Level::warning;
+    log::Format log_format = log::Format::text;
     unsigned workers = 0;
     bool compile_in_process = false;
 

@@ -40,6 +40,11 @@ static int fail(const char* what, kiln_error* error) {
     return 1;
 }
 
+/* A callback of the log: counts in its context. */
+static void count_line(void* context, int32_t level, const char* line) {
+    *(int*)context += level == KILN_LOG_INFO && strncmp(line, "{\"time\":", 8) == 0;
+}
+
 int main(void) {
     char folder[] = "/tmp/kiln-c-XXXXXX";
     REQUIRE(mkdtemp(folder) != NULL);
@@ -124,6 +129,24 @@ int main(void) {
     REQUIRE(hip_memcpy(device_x, x, sizeof(x), 1) == 0);
     REQUIRE(hip_memcpy(device_w, w, sizeof(w), 1) == 0);
     REQUIRE(hip_memcpy(device_w_scale, w_scale, sizeof(w_scale), 1) == 0);
+
+    kiln_label rank = {"rank", "3"};
+    char* metrics = NULL;
+    if (kiln_service_metrics(service, &rank, 1, &metrics, &error) != KILN_OK) {
+        return fail("metrics", error);
+    }
+    REQUIRE(strstr(metrics, "\n# TYPE kiln_loads_total counter\nkiln_loads_total{rank=\"3\"} 4\n") != NULL);
+    kiln_text_free(metrics);
+
+    int lines = 0;
+    REQUIRE(kiln_log_set_callback(count_line, &lines) == KILN_OK);
+    REQUIRE(kiln_log_set("info", "json", NULL) == KILN_OK);
+    problem.n = 48;
+    REQUIRE(kiln_linear_supports(service, 0, &problem, NULL) == KILN_DECLINE_SHAPE);
+    REQUIRE(lines == 1);
+    REQUIRE(kiln_log_set("warning", "text", NULL) == KILN_OK);
+    REQUIRE(kiln_log_set("loud", NULL, NULL) == -KILN_ERROR_INVALID_ARGUMENT);
+    REQUIRE(kiln_log_set_callback(NULL, NULL) == KILN_OK);
 
     /* A plan may outlive its service. */
     kiln_statistics statistics = KILN_STATISTICS_INIT;

@@ -95,6 +95,20 @@ TEST_CASE("LogfmtOfAnyBytesIsOneWordOrOneQuotedTextOfOneLine") {
     }
 }
 
+TEST_CASE("JsonEscapesWhatALineOrATerminalWouldObey") {
+    const auto json = [](std::string_view value) {
+        std::string text;
+        kiln::log::append_json(text, value);
+        return text;
+    };
+    CHECK(json("") == R"("")");
+    CHECK(json("a \"b\" \\ \xc3\xa9") == "\"a \\\"b\\\" \\\\ \xc3\xa9\"");
+    CHECK(json("\n\r\t\x1b\x7f") == R"("\n\r\t\u001b\u007f")");
+    CHECK(json("\xc2\x9b\xe2\x80\xae") == R"("\u009b\u202e")");
+    CHECK(json("\xff\xc3") == R"("\ufffd\ufffd")");
+    CHECK(json("\xf0\x9f\x94\xa5") == "\"\xf0\x9f\x94\xa5\"");
+}
+
 TEST_CASE("SentenceKeepsItsLinesButNoneLooksLikeALineOfTheLog") {
     CHECK(sentence("plain = \"text\"") == "plain = \"text\"");
     CHECK(sentence("one\nkiln: error: two\n\n") == "one\n  | kiln: error: two");

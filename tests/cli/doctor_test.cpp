@@ -101,9 +101,9 @@ TEST_CASE_FIXTURE(Doctor, "DoctorPrintsEverySettingWithItsOrigin") {
     CHECK(origins["KILN_CACHE_DIR"] == "environment");
     CHECK(origins["KILN_DEVICE"] == "environment");
     CHECK(origins["KILN_JIT"] == "default");
-    for (const char* variable :
-         {"KILN_CACHE_PATH", "KILN_SHAPES_PATH", "KILN_KERNEL_PATH", "KILN_TARGET", "KILN_DISABLE",
-          "KILN_WORKER", "KILN_HIP_LIBRARY", "KILN_CUDA_LIBRARY", "KILN_TRUSTED_KEYS", "KILN_LOG"}) {
+    for (const char* variable : {"KILN_CACHE_PATH", "KILN_SHAPES_PATH", "KILN_KERNEL_PATH", "KILN_TARGET",
+                                 "KILN_DISABLE", "KILN_WORKER", "KILN_HIP_LIBRARY", "KILN_CUDA_LIBRARY",
+                                 "KILN_TRUSTED_KEYS", "KILN_LOG", "KILN_LOG_FORMAT"}) {
         CHECK_MESSAGE(origins.contains(variable), variable);
     }
     for (const char* what : {"shape tables", "cache", "temporary files", "worker", "ROCm toolchain",
@@ -119,9 +119,11 @@ TEST_CASE_FIXTURE(Doctor, "DoctorPrintsEverySettingWithItsOrigin") {
 TEST_CASE_FIXTURE(Doctor, "DoctorNamesEveryVariableThatCanNotBeMeantAndGoesOn") {
     set("KILN_JIT", "perhaps");
     set("KILN_LOG", "loud");
+    set("KILN_LOG_FORMAT", "xml");
     const auto document = examine(2);
     expect(document, "KILN_JIT", "wrong", "found \"perhaps\"");
     expect(document, "KILN_LOG", "wrong", "found \"loud\"");
+    expect(document, "KILN_LOG_FORMAT", "wrong", "found \"xml\"");
     CHECK(findings(document, "compiles for gfx950", "ok").size() == 1);
 }
 

@@ -76,6 +76,9 @@ def declared_type(kind):
     """The C name of a type of ctypes."""
     if kind is None:
         return "void"
+    for name, callback in _abi.CALLBACKS.items():
+        if kind is callback:
+            return name
     if hasattr(kind, "contents"):
         return declared_type(kind._type_) + "*"
     if issubclass(kind, ctypes.Structure):
@@ -139,6 +142,16 @@ class AbiTest(unittest.TestCase):
         self.assertEqual(differing, {})
         for name in declared:
             self.assertTrue(hasattr(lib, name), name)
+
+    def test_every_callback_is_declared_as_it_is(self):
+        found = {}
+        for result, name, parameters in re.findall(r"typedef ([\w\s*]+?)\(\*(\w+)\)\(([^;]*?)\);", TEXT):
+            found[name] = (c_type(result), [split_declarator(one)[0] for one in parameters.split(",")])
+        declared = {
+            name: (declared_type(callback._restype_), [declared_type(one) for one in callback._argtypes_])
+            for name, callback in _abi.CALLBACKS.items()
+        }
+        self.assertEqual(declared, found)
 
     def test_every_struct_has_the_members_types_sizes_and_offsets(self):
         def data(kind):

@@ -1,6 +1,8 @@
 """Services, problems, plans: answers, declines and errors as Python's own."""
 
 import ctypes
+import json
+import logging
 import os
 import shutil
 import subprocess
@@ -161,6 +163,47 @@ class ServiceTest(small.SmallCase):
         for out in results:
             case.check(self, out)
         self.assertEqual(service.statistics().compiles, 2)
+
+    def test_metrics_have_the_labels(self):
+        page = self.open().metrics(rank=3, model="qwen")
+        samples = [line for line in page.splitlines() if line and not line.startswith("#")]
+        self.assertTrue(samples)
+        for sample in samples:
+            self.assertIn('rank="3"', sample)
+            self.assertIn('model="qwen"', sample)
+        with self.assertRaises(kiln.Error) as caught:
+            self.open().metrics(**{"not-a-name": 1})
+        self.assertEqual(caught.exception.code, kiln.ErrorCode.INVALID_ARGUMENT)
+
+    def test_the_log_can_be_taken_and_set(self):
+        self.addCleanup(kiln.take_log, None)
+        self.addCleanup(kiln.set_log, "warning", "text")
+        lines = []
+        kiln.take_log(lambda level, line: lines.append((level, line)))
+        kiln.set_log("info", "json")
+        self.open().prepare(0, small.LINEAR)
+        compiled = [json.loads(line) for level, line in lines if level == kiln.LogLevel.INFO and '"compile"' in line]
+        self.assertEqual({line["kernel"] for line in compiled}, {"kiln_linear_n64_k256_m4", "kiln_linear_n64_k256_m16"})
+        kiln.set_log(format="text")
+        with self.assertLogs("engine", "INFO") as logged:
+            kiln.log_to(logging.getLogger("engine"))
+            self.open(cache_dir=os.path.join(self.folder, "another")).prepare(0, small.LINEAR)
+        self.assertTrue(any("kiln_linear_n64_k256_m4" in line for line in logged.output))
+        kiln.set_log("off")
+        count = len(lines)
+        self.open().prepare(0, small.LINEAR)
+        self.assertEqual(len(lines), count)
+        with self.assertRaises(kiln.Error) as caught:
+            kiln.set_log("loud")
+        self.assertIn("loud", str(caught.exception))
+
+    def test_a_process_ends_well_with_its_log_taken(self):
+        done = self.run_python(
+            "import kiln; kiln.take_log(lambda level, line: print(line)); service = kiln.Service(log='debug');"
+            "service.prepare(0, kiln.Linear(n=64, k=256), kiln.PrepareMode.BACKGROUND)",
+            KILN_SHAPES_PATH=self.table,
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def run_python(self, program, **environment):
         environment = os.environ | {"KILN_CACHE_DIR": os.path.join(self.folder, "cache"), "KILN_DEVICE": "sim"} | environment

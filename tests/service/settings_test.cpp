@@ -47,6 +47,9 @@ TEST_CASE("settings: defaults") {
     CHECK(settings.warnings.empty());
     CHECK(listed(settings, "KILN_TARGET").origin == Origin::preset);
     CHECK(listed(settings, "KILN_DEVICE").value == "auto");
+    CHECK(settings.log_level == kiln::log::Level::warning);
+    CHECK(settings.log_format == kiln::log::Format::text);
+    CHECK(read(with({"KILN_LOG_FORMAT=json"})).log_format == kiln::log::Format::json);
 }
 
 TEST_CASE("settings: the configuration wins over the environment, which wins over the default") {
@@ -138,6 +141,8 @@ TEST_CASE("settings: a bad value names the variable, the value and what was expe
     CHECK(error_of(with({"KILN_DEVICE=abacus"})).find("expected one of auto, hip, cuda, sim") !=
           std::string::npos);
     CHECK(error_of(with({"KILN_LOG=loud"})).find("KILN_LOG") != std::string::npos);
+    CHECK(error_of(with({"KILN_LOG_FORMAT=xml"})) ==
+          "KILN_LOG_FORMAT (environment): expected one of text, json, found \"xml\"");
     CHECK(error_of(with({"KILN_TARGET=GFX950"})) ==
           "KILN_TARGET (environment): target \"GFX950\": expected a processor in lower case, such as gfx950, "
           "found \"GFX950\"");

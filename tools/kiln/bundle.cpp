@@ -13,10 +13,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
-#include "base/log.hpp"
 #include "cache/bundle_file.hpp"
 #include "cache/store.hpp"
 #include "runtime/service/cache_places.hpp"
+#include "runtime/service/log_settings.hpp"
 #include "tools/kiln/cache_view.hpp"
 #include "tools/kiln/new_file.hpp"
 #include "tools/kiln/output.hpp"
@@ -32,7 +32,7 @@ Result<BundlePtr> open_trusted(const std::string& path, const CommonOptions& com
     if (!settings) {
         return tl::unexpected(settings.error());
     }
-    log::set_level(settings->log_level);
+    service::adopt_log(*settings);
     const auto trusted = service::read_trusted_keys(*settings);
     return trusted ? cache::BundleFile::open(path, *trusted)
                    : Result<BundlePtr>(tl::unexpected(trusted.error()));

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.hpp"
+#include "runtime/service/log_settings.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -50,7 +51,7 @@ Result<CacheView> open_cache_view(const CommonOptions& common) {
     if (!settings) {
         return fail(settings);
     }
-    log::set_level(settings->log_level);
+    service::adopt_log(*settings);
     for (const auto& warning : settings->warnings) {
         log::warning("{}", warning);
     }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/service/log_settings.hpp"
 #include "tools/kiln/command.hpp"
 #include "tools/kiln/diagnosis.hpp"
 #include "tools/kiln/output.hpp"
@@ -63,7 +64,7 @@ ExitCode doctor(const CommonOptions& common) {
     if (!settings) {
         return report(settings.error(), common);
     }
-    log::set_level(settings->log_level);
+    service::adopt_log(*settings);
     diagnose_tables(*settings, findings);
     diagnose_cache(*settings, findings);
     Findings of_devices;  // told last

@@ -230,9 +230,14 @@ typedef struct kiln_config {
     uint64_t cache_limit_bytes;
     /* KILN_CUDA_LIBRARY: path of libcuda; the one in the process, else libcuda.so.1. */
     const char* cuda_library;
+    /* KILN_LOG_FORMAT: "text" or "json", of the whole process, as `log`; "text". See kiln_log_set. */
+    const char* log_format;
 } kiln_config;
-#define KILN_CONFIG_INIT \
-    { sizeof(kiln_config), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, NULL }
+#define KILN_CONFIG_INIT                                                                                \
+    {                                                                                                   \
+        sizeof(kiln_config), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, 0, \
+            NULL, NULL                                                                                  \
+    }
 
 /* Reads the configuration and the shape tables. Starts no process, binds no driver, compiles nothing.
  * `config` may be NULL: everything from the environment. A malformed value, or a table with a fault in it, is
@@ -276,6 +281,65 @@ typedef struct kiln_statistics {
 /* `statistics->struct_size` must be set, as in every answer that has one; KILN_ERROR_INVALID_ARGUMENT when it
  * leaves room for nothing. */
 KILN_API kiln_status kiln_service_statistics(const kiln_service* service, kiln_statistics* statistics);
+
+/* Tells series of several processes apart: {"rank", "3"}. */
+typedef struct kiln_label {
+    const char* name;  /* letters, digits and _, no digit first, not __ first */
+    const char* value; /* UTF-8 */
+} kiln_label;
+
+/* The statistics and a few facts of the service in the text format of Prometheus ("text/plain;
+ * version=0.0.4"): for the program's own /metrics page, or for a file that a collector of the machine reads.
+ * Every name begins with kiln_; a page holds the text of one service, since no family may be there twice.
+ * Counters count from when the service was opened. The names, labels and meanings stay; others may come.
+ * runtime/service/README.md lists them.
+ *
+ * `labels`, as many as num_labels says, go to every sample. KILN_ERROR_INVALID_ARGUMENT for a name that no
+ * label can have, that is there twice or that kiln gives a meaning of its own, and for a value that is not
+ * UTF-8. *text is new, ends in zero, and goes back with kiln_text_free. Nothing is read from disk for it. */
+KILN_API KILN_NODISCARD kiln_status kiln_service_metrics(const kiln_service* service,
+                                                         const kiln_label* labels, size_t num_labels,
+                                                         char** text, kiln_error** error);
+KILN_API void kiln_text_free(char* text);
+
+/* ---- log -----------------------------------------------------------------------------------
+ *
+ * What kiln has to say besides the answers of calls: one line for each first compile, load, decline and
+ * disabled kernel, and for what is wrong with the cache. It is the process's, whatever service speaks. Unless
+ * the program takes it (kiln_log_set_callback) it goes to stderr, each line whole in one write, in one of two
+ * formats:
+ *
+ *     text   kiln: info: compile kernel=kiln_linear_n5120_k4096_m32 seconds=0.812
+ *     json   {"time":"2026-02-03T04:05:06.123456Z","level":"info","logger":"kiln","event":"compile",
+ *             "kernel":"kiln_linear_n5120_k4096_m32","seconds":0.812}                       (on one line)
+ *
+ * An event has a name and fields, in text as logfmt has them; everything else is a sentence, in json with
+ * "message" in place of "event". The simulator, a library of its own, has a log of its own: at "warning", as
+ * text.
+ */
+typedef enum kiln_log_level {
+    KILN_LOG_DEBUG = 1,
+    KILN_LOG_INFO = 2,
+    KILN_LOG_WARNING = 3,
+    KILN_LOG_ERROR = 4
+} kiln_log_level;
+
+/* From now on: lines of `level` ("debug", "info", "warning", "error") and above, or none ("off"), in `format`
+ * ("text", "json"); NULL leaves either as it is. Goes before the environment, for services that are opened
+ * later too, until one is opened whose kiln_config says something else. KILN_ERROR_INVALID_ARGUMENT for
+ * another word: it is named, and nothing is changed. */
+KILN_API KILN_NODISCARD kiln_status kiln_log_set(const char* level, const char* format, kiln_error** error);
+
+/* Takes a line of the log: in the format json all of it, in text without "kiln: info: ", neither with a line
+ * break at its end. `line` lives as long as the call. Called by whatever thread speaks, by several at once:
+ * it must be thread safe, must not throw, and should be quick, since whoever speaks waits for it. What is
+ * said by a function of kiln that it calls itself goes to stderr. */
+typedef void (*kiln_log_callback)(void* context, int32_t level, const char* line);
+
+/* Lines go to `callback` in place of stderr; with NULL to stderr again. When this returns, no call of the one
+ * before is under way and none will come, so that its context may go. Not to be called by a callback:
+ * KILN_ERROR_INVALID_ARGUMENT. The child of a fork keeps the callback. */
+KILN_API kiln_status kiln_log_set_callback(kiln_log_callback callback, void* context);
 
 /* ---- devices ------------------------------------------------------------------------------- */
 

@@ -23,7 +23,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kiln/kiln.h"
@@ -107,6 +110,45 @@ struct Config {
     const char* cache_path = nullptr;
     std::uint64_t cache_limit_bytes = 0;
     const char* cuda_library = nullptr;
+    const char* log_format = nullptr;
+};
+
+enum class LogLevel : std::int32_t {
+    debug = KILN_LOG_DEBUG,
+    info = KILN_LOG_INFO,
+    warning = KILN_LOG_WARNING,
+    error = KILN_LOG_ERROR,
+};
+
+// The level and the format of the process's log from now on, null: as it is; see kiln_log_set.
+inline Status set_log(const char* level, const char* format = nullptr, Failure* why = nullptr) {
+    kiln_error* error = nullptr;
+    const kiln_status status = kiln_log_set(level, format, why != nullptr ? &error : nullptr);
+    if (why != nullptr && status != KILN_OK) {
+        *why = Failure::take(status, error);
+    }
+    return Status(status);
+}
+
+// While one lives, the log's lines go to `take` in place of stderr; see kiln_log_callback for what it must
+// be fit for. At most one at a time.
+class [[nodiscard]] LogTaker {
+  public:
+    using Take = std::function<void(LogLevel level, std::string_view line)>;
+
+    explicit LogTaker(Take take) : take_(std::move(take)) {
+        kiln_log_set_callback(
+            [](void* context, std::int32_t level, const char* line) noexcept {
+                (*static_cast<const Take*>(context))(static_cast<LogLevel>(level), line);
+            },
+            &take_);
+    }
+    LogTaker(const LogTaker&) = delete;
+    LogTaker& operator=(const LogTaker&) = delete;
+    ~LogTaker() { kiln_log_set_callback(nullptr, nullptr); }
+
+  private:
+    Take take_;
 };
 
 // When the buckets of a plan are obtained and loaded; see kiln_prepare_mode.
@@ -249,6 +291,7 @@ class [[nodiscard]] Service {
         c.cache_path = config.cache_path;
         c.cache_limit_bytes = config.cache_limit_bytes;
         c.cuda_library = config.cuda_library;
+        c.log_format = config.log_format;
         kiln_service* handle = nullptr;
         kiln_error* error = nullptr;
         const kiln_status status = kiln_service_open(&c, &handle, &error);
@@ -351,6 +394,25 @@ class [[nodiscard]] Service {
             kiln_service_statistics(handle_, &statistics);
         }
         return statistics;
+    }
+
+    // What it has counted as a page for Prometheus, with these labels at every sample; see
+    // kiln_service_metrics. `text` is left alone when the status is not ok.
+    Status metrics(std::string& text, std::span<const kiln_label> labels = {}, Failure* why = nullptr) const {
+        if (handle_ == nullptr) {
+            return failure_.pass_on(why);
+        }
+        char* page = nullptr;
+        kiln_error* error = nullptr;
+        const kiln_status status = kiln_service_metrics(handle_, labels.data(), labels.size(), &page,
+                                                        why != nullptr ? &error : nullptr);
+        if (status == KILN_OK) {
+            text = page;
+            kiln_text_free(page);
+        } else if (why != nullptr) {
+            *why = Failure::take(status, error);
+        }
+        return Status(status);
     }
 
     [[nodiscard]] kiln_service* handle() const { return handle_; }

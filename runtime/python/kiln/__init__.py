@@ -21,12 +21,13 @@ from kiln._abi import kiln_linear_args as LinearArguments
 from kiln._abi import kiln_moe_sort_args as MoeSortArguments
 from kiln._abi import kiln_router_args as RouterArguments
 from kiln._enums import (
-    Activation, AmaxFloor, Decline, Dtype, ErrorCode, GateUp, MoeSortQuant, MoeWeights, PrepareMode, RowOrder,
+    Activation, AmaxFloor, Decline, Dtype, ErrorCode, GateUp, LogLevel, MoeSortQuant, MoeWeights, PrepareMode, RowOrder,
     ScaleGranularity, Scoring, Stage, WeightLayout,
 )  # fmt: skip
 from kiln._errors import ArrayError, Declined, Error, decline_text
 from kiln._library import lib as _lib
 from kiln._library import path as library_path
+from kiln._log import log_to, set_log, take_log
 from kiln._plans import Answer, FusedMoePlan, LinearPlan, MoeSortPlan, Plan, RouterPlan
 from kiln._problems import FusedMoe, Linear, MoeSort, Router
 from kiln._service import NO_DEVICE, DeviceInfo, Service, Statistics
@@ -41,7 +42,8 @@ def library_version():
 
 __all__ = [
     "Activation", "AmaxFloor", "Answer", "ArrayError", "Decline", "Declined", "DeviceInfo", "Dtype", "Error", "ErrorCode",
-    "FusedMoe", "FusedMoeArguments", "FusedMoePlan", "GateUp", "Linear", "LinearArguments", "LinearPlan", "MoeSort", "MoeSortArguments", "MoeSortPlan", "MoeSortQuant", "MoeWeights", "NO_DEVICE", "Plan", "PrepareMode", "RouterPlan",
+    "FusedMoe", "FusedMoeArguments", "FusedMoePlan", "GateUp", "Linear", "LinearArguments", "LinearPlan", "LogLevel",
+    "MoeSort", "MoeSortArguments", "MoeSortPlan", "MoeSortQuant", "MoeWeights", "NO_DEVICE", "Plan", "PrepareMode", "RouterPlan",
     "Router", "RouterArguments", "RowOrder", "ScaleGranularity", "Scoring", "Service", "Stage", "Statistics", "WeightLayout",
-    "decline_text", "library_path", "library_version",
+    "decline_text", "library_path", "library_version", "log_to", "set_log", "take_log",
 ]  # fmt: skip

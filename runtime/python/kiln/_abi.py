@@ -3,7 +3,7 @@
 What a struct or a function means stands in those headers. tests/python/abi_test.py fails when this file and they no longer
 say the same: a size, an offset, a member's type, a function that is new or takes something else."""
 
-from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from ctypes import sizeof
 
 VERSION = (0, 1, 0)  # of the headers that this was written from
@@ -61,6 +61,7 @@ class kiln_config(Versioned):
         ("cache_path", c_char_p),
         ("cache_limit_bytes", c_uint64),
         ("cuda_library", c_char_p),
+        ("log_format", c_char_p),
     ]
 
 
@@ -82,6 +83,10 @@ class kiln_statistics(Versioned):
         ("reloads", c_uint64),
         ("other_compiler_hits", c_uint64),
     ]
+
+
+class kiln_label(Structure):
+    _fields_ = [("name", c_char_p), ("value", c_char_p)]
 
 
 class kiln_device_info(Versioned):
@@ -235,10 +240,13 @@ class kiln_fused_moe_args(Arguments):
 
 
 STRUCTS = [
-    kiln_config, kiln_statistics, kiln_device_info, kiln_prepare_options,
+    kiln_config, kiln_statistics, kiln_label, kiln_device_info, kiln_prepare_options,
     kiln_linear, kiln_linear_args, kiln_router, kiln_router_args,
     kiln_moe_sort, kiln_moe_sort_args, kiln_fused_moe, kiln_fused_moe_args,
 ]  # fmt: skip
+
+kiln_log_callback = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+CALLBACKS = {"kiln_log_callback": kiln_log_callback}
 
 _status = c_int32
 _service, _plan = POINTER(kiln_service), POINTER(kiln_plan)
@@ -260,6 +268,10 @@ FUNCTIONS = {
     "kiln_service_release": (None, [_service]),
     "kiln_service_reload": (_status, [_service, _why]),
     "kiln_service_statistics": (_status, [_service, POINTER(kiln_statistics)]),
+    "kiln_service_metrics": (_status, [_service, POINTER(kiln_label), c_size_t, POINTER(POINTER(c_char)), _why]),
+    "kiln_text_free": (None, [POINTER(c_char)]),
+    "kiln_log_set": (_status, [c_char_p, c_char_p, _why]),
+    "kiln_log_set_callback": (_status, [kiln_log_callback, c_void_p]),
     "kiln_device_count": (_status, [_service, POINTER(c_int32), _why]),
     "kiln_device_get_info": (_status, [_service, c_int32, POINTER(kiln_device_info), _why]),
     "kiln_plan_retain": (_plan, [_plan]),

@@ -84,6 +84,13 @@ class Stage(IntEnum):
     DEVICE = 7
 
 
+class LogLevel(IntEnum):
+    DEBUG = 1
+    INFO = 2
+    WARNING = 3
+    ERROR = 4
+
+
 class PrepareMode(IntEnum):
     BLOCKING = 0
     LAZY = 1
@@ -167,6 +174,7 @@ C_NAMES = {
     "kiln_decline": (Decline, "KILN_DECLINE_"),
     "kiln_error_code": (ErrorCode, "KILN_ERROR_"),
     "kiln_stage": (Stage, "KILN_STAGE_"),
+    "kiln_log_level": (LogLevel, "KILN_LOG_"),
     "kiln_prepare_mode": (PrepareMode, "KILN_PREPARE_"),
     "kiln_dtype": (Dtype, "KILN_DTYPE_"),
     "kiln_weight_layout": (WeightLayout, "KILN_WEIGHT_LAYOUT_"),

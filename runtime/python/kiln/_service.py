@@ -31,7 +31,7 @@ class Service:
     """What a program opens once. May be used from any number of threads.
 
     Every argument is one of kiln_config's members (kiln.h): cache_dir, shapes_path, kernel_path, target, device, jit, disable,
-    worker, hip_library, log, workers, compile_in_process, cache_path, cache_limit_bytes, cuda_library. One that is left out
+    worker, hip_library, log, log_format, workers, compile_in_process, cache_path, cache_limit_bytes, cuda_library. One that is left out
     takes its environment variable, then its default. Paths may be os.PathLike; those of which there can be several
     (shapes_path, kernel_path, cache_path) may be a list.
 
@@ -92,6 +92,16 @@ class Service:
         if status != 0:
             raise failure(status)
         return Statistics(*(getattr(counted, name) for name in Statistics._fields))
+
+    def metrics(self, **labels):
+        """What it has counted as a page for Prometheus; the labels (rank="3") go to every sample."""
+        given = (_abi.kiln_label * len(labels))(*((name.encode(), str(value).encode()) for name, value in labels.items()))
+        text = ctypes.POINTER(ctypes.c_char)()
+        call(lib.kiln_service_metrics, self._service, given, len(labels), ctypes.byref(text))
+        try:
+            return ctypes.cast(text, ctypes.c_char_p).value.decode()
+        finally:
+            lib.kiln_text_free(text)
 
     def device_count(self):
         """How many devices there are. Binds the driver, as any first call that speaks of a device does."""

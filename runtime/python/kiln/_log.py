@@ -1,0 +1,44 @@
+"""kiln's log, which is the process's: what is said of it stands in kiln.h."""
+
+import atexit
+import logging
+
+from kiln import _abi
+from kiln._enums import LogLevel
+from kiln._errors import call, failure
+from kiln._library import lib
+
+_LEVELS = {
+    LogLevel.DEBUG: logging.DEBUG,
+    LogLevel.INFO: logging.INFO,
+    LogLevel.WARNING: logging.WARNING,
+    LogLevel.ERROR: logging.ERROR,
+}
+_taken = None  # keeps alive what kiln calls
+
+
+def set_log(level=None, format=None):
+    """From now on: lines of `level` ("debug", "info", "warning", "error") and above, or none ("off"), in `format` ("text" or
+    "json"). None leaves either as it is."""
+    call(lib.kiln_log_set, *(word if word is None else word.encode() for word in (level, format)))
+
+
+def take_log(take):
+    """Lines go to take(level, line), a LogLevel and a str, in place of stderr; with None to stderr again. It is called by
+    whatever thread speaks, several at once."""
+    global _taken
+    given = _abi.kiln_log_callback()
+    if take is not None:
+        given = _abi.kiln_log_callback(lambda _, level, line: take(LogLevel(level), line.decode(errors="replace")))
+    status = lib.kiln_log_set_callback(given, None)
+    if status != 0:
+        raise failure(status)
+    _taken = given
+    atexit.unregister(take_log)
+    if take is not None:
+        atexit.register(take_log, None)  # threads of kiln outlive the interpreter
+
+
+def log_to(logger):
+    """Lines go to a logging.Logger, in place of stderr, at Python's level of the same name."""
+    take_log(lambda level, line: logger.log(_LEVELS[level], "%s", line))
