@@ -205,6 +205,16 @@ class ServiceTest(small.SmallCase):
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_a_log_that_is_taken_is_given_back_before_the_interpreter_ends(self):
+        done = self.run_python(
+            "import atexit, kiln\n"
+            "def ask(): kiln.Service(log='info').supports(kiln.NO_DEVICE, kiln.Linear(n=80, k=256))\n"
+            "atexit.register(ask)\n"  # so it runs after what is registered from here on
+            "kiln.take_log(lambda level, line: print('taken', line))\n"
+            "ask()"
+        )
+        self.assertEqual((done.stdout.count("taken decline "), done.stderr.count("kiln: info: decline ")), (1, 1), done)
+
     def run_python(self, program, **environment):
         environment = os.environ | {"KILN_CACHE_DIR": os.path.join(self.folder, "cache"), "KILN_DEVICE": "sim"} | environment
         return subprocess.run([sys.executable, "-B", "-c", program], env=environment, capture_output=True, text=True)
