@@ -1,6 +1,9 @@
 #include "tests/abi/engine.hpp"
 
+#include <mutex>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "kiln/kiln.hpp"
 
@@ -32,8 +35,24 @@ class Embedder : public Engine {
         const kiln_statistics statistics = service_.statistics();
         return {statistics.compiles, statistics.cache_hits, statistics.declines};
     }
+    void listen(const char* level) override {
+        taker_.emplace([this](kiln::LogLevel, std::string_view line) {
+            const std::lock_guard lock(mutex_);
+            lines_.emplace_back(line);
+        });
+        if (!kiln::set_log(level)) {
+            lines_.emplace_back("the level was refused");
+        }
+    }
+    std::vector<std::string> heard() override {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(lines_, {});
+    }
 
   private:
+    std::mutex mutex_;
+    std::vector<std::string> lines_;  // under the mutex
+    std::optional<kiln::LogTaker> taker_;
     kiln::Service service_;
     std::optional<kiln::Plan<kiln::Linear>> plan_;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace kiln_abi_test {
 
@@ -39,6 +40,9 @@ class Engine {
     // A kiln_status.
     virtual std::int32_t launch(void* stream, std::int64_t m, const Arrays& arrays) = 0;
     virtual Counted counted() = 0;
+    // Takes the log of its kiln from now on, at `level`.
+    virtual void listen(const char* level) = 0;
+    virtual std::vector<std::string> heard() = 0;
 };
 
 using MakeEngine = std::unique_ptr<Engine>(const Settings& settings);

@@ -105,6 +105,29 @@ TEST_CASE("WhatOneCompilesLaunchesAndDeclinesTheOtherDoesNotCount") {
     CHECK(of_this->counted().hits == 0);
 }
 
+TEST_CASE("NeitherHearsWhatTheOtherSays") {
+    constexpr std::size_t kSaid = 2 * kBuckets;  // compiled and loaded
+    Place first;
+    Place second;
+    Place third;
+    const auto of_this = make_engine_of_this(first.settings);
+    const auto of_next = make_engine_of_next(second.settings);
+    of_this->listen("info");
+    of_next->listen("info");
+    REQUIRE(of_this->prepare(kN, kSmallK).empty());
+    CHECK(of_this->heard().size() == kSaid);
+    CHECK(of_next->heard().empty());
+
+    // Nor is one silent because the other is.
+    of_next->listen("off");
+    REQUIRE(of_next->prepare(kN, kSmallK).empty());
+    CHECK(of_next->heard().empty());
+    REQUIRE(make_engine_of_this(third.settings)->prepare(kN, kSmallK).empty());
+    CHECK(of_this->heard().size() == kSaid);
+    of_this->listen("warning");
+    of_next->listen("warning");
+}
+
 TEST_CASE("BothCompileOnceForOneStoreAndLaunchAtTheSameTime") {
     Place place;
     const auto of_this = make_engine_of_this(place.settings);
