@@ -4,7 +4,7 @@
 set -euo pipefail
 stage=$1
 newest=2.36
-limit_mb=36
+limit_mb=40
 
 failed=0
 complain() {
