@@ -94,15 +94,31 @@ Result<compile::Compiler*> Builder::compiler() {
 }
 
 Result<cache::Key> Builder::key(const operators::Specialisation& specialisation) {
+    const auto& target = specialisation.request.target;
     Result<compile::Compiler*> compiler = this->compiler();
-    if (!compiler) {
-        return fail(compiler);
+    const Result<compile::CompilerIdentity> identity =
+        compiler ? (*compiler)->identity(target) : tl::unexpected<Error>(compiler.error());
+    {
+        const std::lock_guard lock(compiler_mutex_);
+        if (identity) {
+            without_compiler_.erase(compile::family_of(target));
+        } else {
+            without_compiler_.insert_or_assign(compile::family_of(target), identity.error());
+        }
     }
-    Result<compile::CompilerIdentity> identity = (*compiler)->identity(specialisation.request.target);
-    if (!identity) {
-        return fail(identity);
+    return identity ? cache::Key::make(specialisation.request_document, identity->document)
+                    : Result<cache::Key>(tl::unexpected(identity.error()));
+}
+
+Result<cache::Key> Builder::remembered_key(const operators::Specialisation& specialisation) {
+    {
+        const std::lock_guard lock(compiler_mutex_);
+        const auto known = without_compiler_.find(compile::family_of(specialisation.request.target));
+        if (known != without_compiler_.end()) {
+            return tl::unexpected(known->second);
+        }
     }
-    return cache::Key::make(specialisation.request_document, identity->document);
+    return key(specialisation);
 }
 
 Result<ArtifactPtr> Builder::obtain(const operators::Specialisation& specialisation) {
@@ -153,11 +169,14 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
         const std::lock_guard lock(mutex_);
         statistics_.cache_misses += has_places() ? 1 : 0;
     };
-    Result<cache::Key> key = this->key(specialisation);
+    Result<cache::Key> key = remembered_key(specialisation);
     if (!key) {
         if (std::optional<ArtifactPtr> found = look_by_request(specialisation, Count::yes)) {
             return *std::move(found);
         }
+        key = this->key(specialisation);
+    }
+    if (!key) {
         count_miss();
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("{} is not in the cache and can not be compiled: {}", label(specialisation),
@@ -285,7 +304,7 @@ std::optional<ArtifactPtr> Builder::look_everywhere(const operators::Specialisat
     if (!has_places()) {
         return std::nullopt;
     }
-    const Result<cache::Key> key = this->key(specialisation);
+    const Result<cache::Key> key = remembered_key(specialisation);
     return key ? look(specialisation, *key, count) : look_by_request(specialisation, count);
 }
 

@@ -25,6 +25,7 @@
 
 #include "cache/store.hpp"
 #include "runtime/compile/compiler.hpp"
+#include "runtime/compile/target_family.hpp"
 #include "runtime/operators/specialisation.hpp"
 #include "runtime/service/cache_places.hpp"
 
@@ -93,13 +94,15 @@ class Builder {
     [[nodiscard]] Result<ArtifactPtr> obtain(const operators::Specialisation& specialisation);
 
     // What obtain() would take from the store or a layer, in this thread and at once; nothing where it would
-    // do more. A hit counts as one of obtain().
+    // do more. A hit counts as one of obtain(). Where no compiler was found before, none is looked for again
+    // until something is missed: the search goes through folders, and a bundle serves a hundred kernels.
     [[nodiscard]] std::optional<ArtifactPtr> obtain_kept(const operators::Specialisation& specialisation);
 
     // The same for who only looks: nothing is counted.
     [[nodiscard]] Result<std::optional<ArtifactPtr>> find(const operators::Specialisation& specialisation);
 
-    // The key, or why there is none: without a compiler its build part is unknown.
+    // The key, or why there is none: without a compiler its build part is unknown. Looks for one each time:
+    // what was missing may have been installed.
     [[nodiscard]] Result<cache::Key> key(const operators::Specialisation& specialisation);
 
     // After `error` of a compile: whether the compiler can build for the specialisation's target at all. An
@@ -125,6 +128,8 @@ class Builder {
     [[nodiscard]] Outcome build(const operators::Specialisation& specialisation);
     [[nodiscard]] Outcome compile_and_put(const operators::Specialisation& specialisation,
                                           const cache::Key& key, compile::Compiler& compiler);
+    // The key by what is known of the compiler: where none was found before, that error again.
+    [[nodiscard]] Result<cache::Key> remembered_key(const operators::Specialisation& specialisation);
     enum class Count { yes, no };
     [[nodiscard]] std::optional<ArtifactPtr> look_everywhere(const operators::Specialisation& specialisation,
                                                              Count count);
@@ -153,7 +158,9 @@ class Builder {
     std::atomic<bool> stopped_{false};
 
     std::mutex compiler_mutex_;
-    std::unique_ptr<compile::Compiler> compiler_;  // protected by compiler_mutex_
+    // Protected by compiler_mutex_.
+    std::unique_ptr<compile::Compiler> compiler_;
+    std::map<compile::Family, Error> without_compiler_;  // why the last key() of the family failed
 
     mutable std::mutex mutex_;
     // By request document; protected by mutex_. Those that no store has stay when they are finished.

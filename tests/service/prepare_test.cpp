@@ -270,6 +270,28 @@ TEST_CASE_FIXTURE(Prepared, "prepare: a compiler that is installed later is foun
     CHECK(service->prepare(0, linear(), small_problem()));
 }
 
+TEST_CASE_FIXTURE(Prepared, "prepare: what is kept is served with one search for a compiler, not one each") {
+    REQUIRE(open(overrides, parts)->prepare(0, linear(), small_problem()));
+    const auto searches = std::make_shared<int>(0);
+    parts.make_compiler = [searches]() -> kiln::Result<std::unique_ptr<kiln::compile::Compiler>> {
+        ++*searches;
+        return kiln::fail(kiln::ErrorCode::environment, kiln::Stage::compile, "no compiler");
+    };
+    const std::unique_ptr<Service> service = open(overrides, parts);
+    for (int again = 0; again < 3; ++again) {
+        CHECK(service->prepare(0, linear(), small_problem()));
+        CHECK(service->builder().obtain(kiln::test::small_specialisation(*service)));
+    }
+    CHECK(*searches == 1);
+    CHECK(service->statistics().other_compiler_hits == 6);
+    // What is missing is worth a search each time.
+    std::filesystem::remove(service->builder().store()->list()->front().path);
+    for (int again = 0; again < 2; ++again) {
+        CHECK(!service->builder().obtain(kiln::test::small_specialisation(*service)));
+    }
+    CHECK(*searches == 3);
+}
+
 TEST_CASE_FIXTURE(Prepared, "prepare: an entry that can not be read is compiled again") {
     REQUIRE(open(overrides, parts)->prepare(0, linear(), small_problem()));
     const std::filesystem::path entry = open(overrides, parts)->builder().store()->list()->front().path;
