@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
@@ -50,21 +48,6 @@ kiln_status report_thrown(const char* what, kiln_error** error) noexcept {
         }
         return -KILN_ERROR_INTERNAL;
     }
-}
-
-bool read_versioned(const void* from, std::size_t from_bytes, void* to, std::size_t to_bytes) {
-    if (from_bytes < sizeof(std::size_t) || from_bytes > 4096) {
-        return false;
-    }
-    std::memset(to, 0, to_bytes);
-    std::memcpy(to, from, std::min(from_bytes, to_bytes));
-    const auto* bytes = static_cast<const unsigned char*>(from);
-    for (std::size_t i = to_bytes; i < from_bytes; ++i) {
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
-    return true;
 }
 
 }  // namespace kiln::api

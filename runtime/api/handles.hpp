@@ -96,8 +96,4 @@ kiln_status guarded(kiln_error** error, const Body& body) noexcept {
 // bad when the struct makes no sense or the mode is none; NULL is blocking.
 [[nodiscard]] Result<service::PrepareMode> to_mode(const kiln_prepare_options* options);
 
-// A copy of a versioned struct of the caller's: members that the caller does not know are zero, and members
-// that this library does not know must be. False when the struct makes no sense.
-bool read_versioned(const void* from, std::size_t from_bytes, void* to, std::size_t to_bytes);
-
 }  // namespace kiln::api

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/versioned_struct.hpp"
 #include "runtime/api/handles.hpp"
 
 namespace kiln::api {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/versioned_struct.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/service/version.hpp"
 
@@ -79,9 +80,8 @@ kiln_status kiln_service_open(const kiln_config* config, kiln_service** service,
                           "expected a place for the service, found NULL", error);
         }
         kiln_config known = KILN_CONFIG_INIT;
-        if (config != nullptr &&
-            (!kiln::api::read_versioned(config, config->struct_size, &known, sizeof(known)) ||
-             known.compile_in_process > 1)) {
+        if (config != nullptr && (!kiln::read_versioned(config, config->struct_size, &known, sizeof(known)) ||
+                                  known.compile_in_process > 1)) {
             return report(
                 ErrorCode::invalid_argument, Stage::configure,
                 fmt::format("expected a kiln_config of {} bytes (KILN_CONFIG_INIT), found one of {}, or with "

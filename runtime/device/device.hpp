@@ -174,7 +174,9 @@ struct DriverConfig {
     std::filesystem::path sim_library;  // the look-alike; empty means: found as hip/binding.hpp says
     // Where a simulated device finds the listings that it executes; empty members mean what the environment
     // says, as hip/sim_abi.h has it.
-    std::filesystem::path sim_cache_folder = {}, sim_worker = {};
+    std::filesystem::path sim_cache_folder = {};
+    std::string sim_cache_path = {};  // read-only folders and bundles, ':' between
+    std::filesystem::path sim_worker = {};
     std::filesystem::path cuda_library = {};  // empty means: KILN_CUDA_LIBRARY, else as cuda/binding.hpp says
 };
 

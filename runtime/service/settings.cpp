@@ -223,6 +223,7 @@ Result<void> interpret(Settings& settings) {
     settings.driver.hip_library = setting("KILN_HIP_LIBRARY").value;
     settings.driver.cuda_library = setting("KILN_CUDA_LIBRARY").value;
     settings.driver.sim_cache_folder = settings.cache_dir;
+    settings.driver.sim_cache_path = setting("KILN_CACHE_PATH").value;
 
     const Result<std::size_t> jit = one_of(setting("KILN_JIT"), {"on", "off"});
     if (!jit) {

@@ -2,7 +2,8 @@
 // defaults. Read once, when the service opens, with these exceptions: the compile room reads
 // KILN_WORKER, KILN_ROCM_PREFIX and KILN_CUDA_PREFIX when the first compiler is made (toolchain.hpp), and the
 // simulator's libamdhip64, which any HIP program may load, reads KILN_SIM_* and KILN_ROCM_PREFIX of its
-// own; where its listings are kept, and the worker that makes them, it is told by the service that loads.
+// own; where listings are kept and looked for, and the worker that makes them, it is told by the service that
+// loads.
 #pragma once
 
 #include <cstdint>

@@ -275,11 +275,12 @@ TEST_CASE("ASimulatedDeviceKeepsItsListingsWhereItsServiceSays" * doctest::skip(
     std::string name = (fs::temp_directory_path() / "kiln-listings-XXXXXX").string();
     REQUIRE(mkdtemp(name.data()) != nullptr);
     const fs::path folder = name;
-    const auto open = [&](const char* cache, const fs::path& worker) {
+    const auto open = [&](const char* cache, const fs::path& worker, const std::string& path = {}) {
         auto result = open_devices({.driver = Driver::sim,
                                     .hip_library = {},
                                     .sim_library = KILN_TEST_LOOKALIKE,
                                     .sim_cache_folder = folder / cache,
+                                    .sim_cache_path = path,
                                     .sim_worker = worker});
         REQUIRE(result);
         return result->front();
@@ -304,6 +305,10 @@ TEST_CASE("ASimulatedDeviceKeepsItsListingsWhereItsServiceSays" * doctest::skip(
     CHECK(open("one", "/nonexistent/kiln-compile")->load(code_object()));
     CHECK_FALSE(no_worker->load(code_object()));
     CHECK(one->load(code_object()));
+    // Nor does one in a read-only folder, behind others that are none.
+    const auto layers = (folder / "none").string() + "::" + (folder / "one").string();
+    CHECK(open("three", "/nonexistent/kiln-compile", layers)->load(code_object()));
+    CHECK(num_kept("three") == 0);
     // The program's own loads go on as the environment says.
     CHECK(devices()[0]->load(code_object()));
     fs::remove_all(folder);

@@ -386,6 +386,27 @@ TEST_CASE("RulesOfALaunchAreWhatWasSaidLast") {
     CHECK(kiln_sim_set_rules(0, nullptr) == kSuccess);
 }
 
+TEST_CASE("PlacesOfProgramsOfOtherVersionsAreRead") {
+    struct Later {
+        kiln_sim_places known{};
+        const char* member = nullptr;
+    } later;
+    kiln_sim_places older{};
+    older.struct_bytes = offsetof(kiln_sim_places, cache_path);
+    older.cache_path = "not part of what it says";
+    later.known.struct_bytes = sizeof later;
+    for (const auto* places : {&older, &later.known}) {
+        CHECK(kiln_sim_push_places(places) == kSuccess);
+        CHECK(load(code_object()) == kSuccess);
+        CHECK(kiln_sim_pop_places() == kSuccess);
+    }
+    later.member = "what this simulator has never heard of";
+    CHECK(kiln_sim_push_places(&later.known) == kInvalidValue);
+    CHECK(kiln_sim_push_places(nullptr) == kInvalidValue);
+    CHECK(kiln_sim_pop_places() == kInvalidValue);
+    hipGetLastError();
+}
+
 TEST_CASE("WorkIsCounted") {
     const Module module;
     const Array<int> x(256);

@@ -91,6 +91,7 @@ TEST_CASE("settings: the cache's layers and its bound") {
     overrides.cache_limit_bytes = 4096;
     settings = read(with({"KILN_CACHE_PATH=/opt/a", "KILN_CACHE_LIMIT=none"}), overrides);
     CHECK(settings.cache_path == std::vector<std::filesystem::path>{"/opt/c"});
+    CHECK(settings.driver.sim_cache_path == "/opt/c");  // where the simulator finds listings too
     CHECK(settings.cache_limit == 4096);
     CHECK(listed(settings, "KILN_CACHE_LIMIT").origin == Origin::configuration);
     for (const char* limit : {"KILN_CACHE_LIMIT=much", "KILN_CACHE_LIMIT=0", "KILN_CACHE_LIMIT=-1"}) {

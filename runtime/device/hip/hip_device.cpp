@@ -61,7 +61,8 @@ class SimPlaces {
         if (api_.kiln_sim_push_places != nullptr) {
             const kiln_sim_places places{.struct_bytes = sizeof(kiln_sim_places),
                                          .cache_folder = config.sim_cache_folder.c_str(),
-                                         .worker = config.sim_worker.c_str()};
+                                         .worker = config.sim_worker.c_str(),
+                                         .cache_path = config.sim_cache_path.c_str()};
             api_.kiln_sim_push_places(&places);
         }
     }

@@ -45,18 +45,21 @@ int kiln_sim_set_rules(int device, const kiln_sim_rules* rules);
  * hipErrorInvalidValue where the bytes are not inside of one allocation of a device. */
 int kiln_sim_forget_written(const void* pointer, size_t bytes);
 
-/* Where the calling thread's loads find the disassembly that is executed: in a store, else from a compile
- * worker. A member that is null or empty leaves it to the environment (KILN_CACHE_DIR, KILN_WORKER), else to
- * the usual places. */
+/* Where the calling thread's loads find the disassembly that is executed: in a store, else in a read-only
+ * folder or a bundle, else from a compile worker. A member that is null or empty leaves it to the environment
+ * (KILN_CACHE_DIR, KILN_CACHE_PATH, KILN_WORKER), else to the usual places. */
 typedef struct kiln_sim_places {
     size_t struct_bytes;      /* sizeof(kiln_sim_places) */
     const char* cache_folder; /* of the store that keeps listings */
     const char* worker;       /* path of kiln-compile */
+    const char* cache_path;   /* read-only folders and bundles that may hold some, ':' between */
 } kiln_sim_places;
 
 /* Holds for the calling thread until kiln_sim_pop_places; may be nested. The texts are copied. Each service
- * of kiln says it around its own loads, so that listings lie in the cache of the service that wanted them. A
- * hipError_t: hipErrorInvalidValue for another size, or for a pop without a push. */
+ * of kiln says it around its own loads, so that listings lie in the cache of the service that wanted them.
+ * Kilns of several versions may do so in one process: members behind a smaller struct_bytes count as null,
+ * those behind a greater one must be. A hipError_t: hipErrorInvalidValue when they are not, or for a pop
+ * without a push. */
 int kiln_sim_push_places(const kiln_sim_places* places);
 int kiln_sim_pop_places(void);
 

@@ -1,6 +1,7 @@
 // What the simulator offers besides HIP: sim_abi.h.
 #include <optional>
 
+#include "base/versioned_struct.hpp"
 #include "runtime/sim/hip/entry.hpp"
 
 using namespace kiln::sim::hip;
@@ -13,11 +14,12 @@ KILN_EXPORT int kiln_sim_configure(const kiln_sim_config* config) {
 
 KILN_EXPORT int kiln_sim_push_places(const kiln_sim_places* places) {
     return static_cast<int>(enter([&](ThreadState& thread, Runtime&) {
-        if (places == nullptr || places->struct_bytes != sizeof *places) {
+        kiln_sim_places known{};
+        if (places == nullptr || !kiln::read_versioned(places, places->struct_bytes, &known, sizeof known)) {
             return hipErrorInvalidValue;
         }
         const auto text = [](const char* given) { return std::string(given != nullptr ? given : ""); };
-        thread.places.push_back({text(places->cache_folder), text(places->worker)});
+        thread.places.push_back({text(known.cache_folder), text(known.cache_path), text(known.worker)});
         return hipSuccess;
     }));
 }

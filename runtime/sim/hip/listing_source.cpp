@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -42,34 +43,43 @@ std::unique_ptr<cache::Store> open_store(const std::string& cache_folder) {
     return *std::move(store);
 }
 
-// Of KILN_CACHE_PATH, the bundles: a code object that came out of one has its listing there too. Who may have
-// made it does not matter here, for the program checks that a listing is of the instructions that it
+// The read-only folders and bundles: a code object that came out of one has its listing there too. Who signed
+// a bundle does not matter here, for the program checks that a listing is of the instructions that it
 // executes.
-std::vector<std::unique_ptr<cache::Layer>> open_bundles() {
-    std::vector<std::unique_ptr<cache::Layer>> bundles;
+std::vector<std::unique_ptr<cache::Layer>> open_layers(const std::string& cache_path) {
+    std::vector<std::unique_ptr<cache::Layer>> layers;
     const char* const named = std::getenv("KILN_CACHE_PATH");
-    std::string_view rest = named != nullptr ? named : "";
+    std::string_view rest = !cache_path.empty() ? cache_path.c_str() : named != nullptr ? named : "";
     while (!rest.empty()) {
         const auto path = rest.substr(0, rest.find(':'));
         rest.remove_prefix(std::min(path.size() + 1, rest.size()));
-        std::error_code unknown;
-        if (!fs::is_regular_file(path, unknown)) {
+        if (path.empty()) {
             continue;
         }
-        if (auto bundle = cache::open_bundle_layer(path, cache::TrustedKeys())) {
-            bundles.push_back(*std::move(bundle));
+        std::error_code unknown;
+        auto layer = fs::is_regular_file(path, unknown) ? cache::open_bundle_layer(path, cache::TrustedKeys())
+                                                        : cache::open_layer(path);
+        if (layer) {
+            layers.push_back(*std::move(layer));
         } else {
-            log::info("the simulator goes on without a bundle: {}", bundle.error().message);
+            log::info("the simulator goes on without a layer: {}", layer.error().message);
         }
     }
-    return bundles;
+    return layers;
 }
 
-// The store, the bundles and the worker behind one set of places.
+// The store, the layers and the worker behind one set of places.
 class Source {
   public:
     explicit Source(ListingPlaces places)
-        : places_(std::move(places)), store_(open_store(places_.cache_folder)), bundles_(open_bundles()) {}
+        : places_(std::move(places)),
+          store_(open_store(places_.cache_folder)),
+          layers_(open_layers(places_.cache_path)) {
+        if (store_ != nullptr) {
+            kept_in_.push_back(store_.get());
+        }
+        std::ranges::transform(layers_, std::back_inserter(kept_in_), &std::unique_ptr<cache::Layer>::get);
+    }
 
     [[nodiscard]] const ListingPlaces& places() const { return places_; }
     [[nodiscard]] Result<std::string> listing_of(ByteView code_object);
@@ -82,14 +92,17 @@ class Source {
         return config;
     }
     [[nodiscard]] Result<std::string> build_document() const;
-    // What any compiler made of it, in the store or a bundle; `why` where there is none.
+    // What this compiler made of it, or nothing.
+    [[nodiscard]] std::optional<std::string> kept(const cache::Key& key) const;
+    // What any compiler made of it; `why` where there is none.
     [[nodiscard]] Result<std::string> kept_by_any_compiler(const std::string& request,
                                                            const Error& why) const;
     [[nodiscard]] Result<compile::Compiler*> compiler();
 
     const ListingPlaces places_;
     const std::unique_ptr<cache::Store> store_;  // null: done without
-    const std::vector<std::unique_ptr<cache::Layer>> bundles_;
+    const std::vector<std::unique_ptr<cache::Layer>> layers_;
+    std::vector<cache::Layer*> kept_in_;  // the store, then the layers; constant after construction
 
     std::mutex mutex_;
     std::unique_ptr<compile::Compiler> compiler_;  // protected by mutex_
@@ -120,15 +133,22 @@ Result<compile::Compiler*> Source::compiler() {
     return compiler_.get();
 }
 
+std::optional<std::string> Source::kept(const cache::Key& key) const {
+    for (auto* place : kept_in_) {
+        if (auto entry = place->get(key); entry && *entry) {
+            return std::move((*entry)->listing);
+        }
+    }
+    return std::nullopt;
+}
+
 // Whichever it was, the program checks that the listing is of this code object's instructions.
 Result<std::string> Source::kept_by_any_compiler(const std::string& request, const Error& why) const {
-    std::vector<cache::Layer*> places{store_.get()};
-    std::ranges::transform(bundles_, std::back_inserter(places), &std::unique_ptr<cache::Layer>::get);
     // The digest of the request does not depend on the build part.
     const auto wanted = cache::Key::make(request, "{}");
-    for (auto* place : places) {
-        if (place == nullptr || !wanted) {
-            continue;
+    for (auto* place : kept_in_) {
+        if (!wanted) {
+            break;
         }
         if (const auto found = place->find_by_request(wanted->request_digest()); found && *found) {
             return (*found)->listing();
@@ -147,10 +167,8 @@ Result<std::string> Source::listing_of(ByteView code_object) {
     if (!key) {
         return tl::unexpected(key.error());
     }
-    if (store_ != nullptr) {
-        if (auto entry = store_->get(*key); entry && *entry) {
-            return std::move((*entry)->listing);
-        }
+    if (auto listing = kept(*key)) {
+        return *std::move(listing);
     }
     auto worker = compiler();
     if (!worker) {
