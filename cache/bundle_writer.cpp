@@ -78,51 +78,52 @@ Result<Bytes> BundleWriter::write(std::string_view description, const SigningKey
         append(page, ByteView(entry).last(sizeof(Digest::bytes)));
         offset += entry.size();
     }
-    Bytes contents;
-    contents.reserve(offset - bundle_at::kDirectory);
-    for (const Bytes& page : pages) {
-        append_integer(contents, std::uint64_t{page.size() / kRecordBytes});
-        append(contents, sha256(page).bytes);
-    }
-    const Digest directory = sha256(contents);
-    for (const Bytes& page : pages) {
-        append(contents, page);
-    }
-    append(contents, as_bytes(description));
-    append(contents, documents);
-    for (const auto& [digests, entry] : entries_) {
-        append(contents, entry);
-    }
-
+    // The header comes last: it knows the digests. The file may be large, so there is one copy of it.
     Bytes file;
     file.reserve(offset);
-    append(file, as_bytes(kBundleMagic));
-    append_integer(file, kBundleVersion);
-    append_integer(file, std::uint32_t{0});
-    append_integer(file, offset);
-    append_integer(file, std::uint64_t{entries_.size()});
-    append_integer(file, std::uint64_t{documents_.size()});
-    append_integer(file, std::uint64_t{description.size()});
-    append_integer(file, std::uint64_t{documents.size()});
-    append(file, directory.bytes);
-    append(file, sha256(description).bytes);
-    append(file, sha256(documents).bytes);
-    append(file, sha256(contents).bytes);
+    file.resize(bundle_at::kDirectory);
+    for (const Bytes& page : pages) {
+        append_integer(file, std::uint64_t{page.size() / kRecordBytes});
+        append(file, sha256(page).bytes);
+    }
+    const Digest directory = sha256(ByteView(file).subspan(bundle_at::kDirectory));
+    for (const Bytes& page : pages) {
+        append(file, page);
+    }
+    append(file, as_bytes(description));
+    append(file, documents);
+    for (const auto& [digests, entry] : entries_) {
+        append(file, entry);
+    }
+
+    Bytes header;
+    append(header, as_bytes(kBundleMagic));
+    append_integer(header, kBundleVersion);
+    append_integer(header, std::uint32_t{0});
+    append_integer(header, offset);
+    append_integer(header, std::uint64_t{entries_.size()});
+    append_integer(header, std::uint64_t{documents_.size()});
+    append_integer(header, std::uint64_t{description.size()});
+    append_integer(header, std::uint64_t{documents.size()});
+    append(header, directory.bytes);
+    append(header, sha256(description).bytes);
+    append(header, sha256(documents).bytes);
+    append(header, sha256(ByteView(file).subspan(bundle_at::kDirectory)).bytes);
     PublicKey signer;
     Signature signature{};
     if (key != nullptr) {
-        const auto made = key->sign(file);
+        const auto made = key->sign(header);
         if (!made) {
             return tl::unexpected(made.error());
         }
         signer = key->public_key();
         signature = *made;
     }
-    append_integer(file,
+    append_integer(header,
                    static_cast<std::uint32_t>(key != nullptr ? SignatureKind::ed25519 : SignatureKind::none));
-    append(file, signer.bytes);
-    append(file, signature);
-    append(file, contents);
+    append(header, signer.bytes);
+    append(header, signature);
+    std::ranges::copy(header, file.begin());
     return file;
 }
 

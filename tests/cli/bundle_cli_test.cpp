@@ -260,6 +260,113 @@ TEST_CASE("InstalledBundleIsALayerForEverybody") {
     Machine machine(layer);
     CHECK(machine.check().exit_code == 0);
     CHECK(machine.check().json()["items"][0]["source"] == "cache");
+    // Without a compiler too, the simulator included.
+    machine.lose_compilers();
+    const auto verified = machine.run(with({"verify", "--json", "--device", "sim", "--m", "5"}, kProblem));
+    INFO(verified.out << verified.err);
+    CHECK(verified.exit_code == 0);
+    CHECK(verified.json()["cases"][0]["source"] == "cache");
+}
+
+TEST_CASE("MergedBundlesAreTheBundleOfTheWhole") {
+    const std::vector<std::string> other = {"linear", "n=4096", "k=1024"};
+    TemporaryFolder folder;
+    make_keys(folder.path(), "mine");
+    const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+    const auto create = [&](const char* name, const std::vector<std::string>& what) {
+        const auto outcome =
+            run_kiln(with({"bundle", "create", "--json", "--target", "gfx950", "-o", at(name)}, what),
+                     {{"KILN_CACHE_DIR", made().cache.string()}});
+        INFO(outcome.err);
+        REQUIRE(outcome.exit_code == 0);
+    };
+    const auto merge = [&](const char* out, const std::vector<std::string>& what,
+                           const Variables& environment = {}) {
+        return run_kiln(with({"bundle", "merge", "--json", "-o", at(out)}, what), environment);
+    };
+    const std::string one = made().bundle.string();
+    create("two", other);
+    create("whole", with(kProblem, other));
+    const auto merged = merge("merged", {one, at("two")});
+    INFO(merged.err);
+    REQUIRE(merged.exit_code == 0);
+    CHECK(merged.json()["merged"] == 2);
+    CHECK(merged.json()["tables"] == made().said["tables"]);
+    CHECK(read_text(at("merged")) == read_text(at("whole")));
+    // Whatever the order, and whatever is named twice or merged already.
+    REQUIRE(merge("again", {at("two"), one, one, at("merged")}).exit_code == 0);
+    CHECK(read_text(at("again")) == read_text(at("whole")));
+    Machine machine(at("merged"));
+    machine.lose_compilers();
+    machine.expect_served_from_bundle();
+
+    // Signed anew, of signed ones alone where keys are trusted.
+    const Variables trust = {{"KILN_TRUSTED_KEYS", at("mine.pub")}};
+    const auto refused = merge("signed", {one, "--sign", at("mine.pem")}, trust);
+    CHECK(refused.exit_code == 1);
+    CHECK(contains(refused.err, "found none"));
+    CHECK(!fs::exists(at("signed")));
+    REQUIRE(merge("signed", {one, "--sign", at("mine.pem")}).exit_code == 0);
+    REQUIRE(merge("signed-again", {at("signed"), "--sign", at("mine.pem")}, trust).exit_code == 0);
+    CHECK(read_text(at("signed-again")) == read_text(at("signed")));
+    CHECK(run_kiln({"bundle", "verify", at("signed")}, trust).exit_code == 0);
+}
+
+TEST_CASE("BundlesThatDoNotAgreeAreNotMerged") {
+    TemporaryFolder folder;
+    const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+    const auto write = [&](const char* name, const char* code, const char* table, const char* description) {
+        cache::BundleWriter writer;
+        const auto key = cache::Key::make(R"({"schema":1})", R"({"build":1})");
+        const std::string text = code;
+        const auto bytes = kiln::as_bytes(text);
+        if (!text.empty()) {
+            REQUIRE(writer.add(*cache::serialise(*key, {kiln::Bytes(bytes.begin(), bytes.end()), "{}", ""})));
+        }
+        REQUIRE(writer.add_document("linear.json", table));
+        REQUIRE(cache::publish_bundle(at(name), *writer.write(description)));
+        return at(name);
+    };
+    const auto merge = [&](const char* out, const std::vector<std::string>& what) {
+        return run_kiln(with({"bundle", "merge", "--json", "-o", at(out)}, what), {});
+    };
+    const auto one = write("one", "code", "a table", R"({"targets":["gfx950"],"listings":true})");
+    const auto empty = write("empty", "", "another table", R"({"targets":["sm_90a"],"listings":true})");
+    const auto strange = write("strange", "", "a table", R"({"targets":7})");
+
+    // Tables of one name that differ are both kept, the same ones under the same names whatever the order.
+    REQUIRE(merge("both", {one, empty}).exit_code == 0);
+    REQUIRE(merge("both-again", {empty, one}).exit_code == 0);
+    CHECK(read_text(at("both")) == read_text(at("both-again")));
+    auto said = run_kiln({"bundle", "inspect", "--json", at("both")}, {}).json();
+    CHECK(said["entries"].size() == 1);
+    CHECK(said["tables"][0]["name"] == "2-linear.json");
+    CHECK(said["tables"][1]["name"] == "linear.json");
+    CHECK(said["description"]["targets"] == nlohmann::json({"gfx950", "sm_90a"}));
+    CHECK(said["description"]["listings"] == true);
+    // Nothing is claimed for one that does not say.
+    REQUIRE(merge("vague", {one, strange}).exit_code == 0);
+    said = run_kiln({"bundle", "inspect", "--json", at("vague")}, {}).json();
+    CHECK(said["description"]["targets"] == nlohmann::json({"gfx950"}));
+    CHECK(said["description"]["listings"] == false);
+
+    // Two entries of one key can not both be right.
+    const auto other = write("other", "other code", "a table", "{}");
+    const auto differ = merge("out", {one, other});
+    CHECK(differ.exit_code == 2);
+    CHECK(contains(differ.err, other + ": not merged: entry "));
+    CHECK(contains(differ.err, "expected one of each key, found two that differ"));
+    auto text = read_text(other);
+    text.back() ^= 1;
+    std::ofstream(at("damaged"), std::ios::binary) << text;
+    fs::permissions(at("damaged"), fs::perms(0644));
+    const auto damaged = merge("out", {one, at("damaged")});
+    CHECK(damaged.exit_code == 1);
+    CHECK(contains(damaged.err, at("damaged") + ": not merged: "));
+    CHECK(merge("out", {one, at("none")}).exit_code == 2);
+    CHECK(merge("one", {empty}).exit_code == 2);  // never over what is there
+    CHECK(merge("out", {}).exit_code == 2);
+    CHECK(!fs::exists(at("out")));
 }
 
 TEST_CASE("DamagedBundleSaysWhereAndTheRestIsServed") {

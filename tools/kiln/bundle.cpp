@@ -13,34 +13,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
-#include "cache/bundle_file.hpp"
 #include "cache/store.hpp"
-#include "runtime/service/cache_places.hpp"
-#include "runtime/service/log_settings.hpp"
+#include "tools/kiln/bundle_files.hpp"
 #include "tools/kiln/cache_view.hpp"
 #include "tools/kiln/new_file.hpp"
-#include "tools/kiln/output.hpp"
 
 namespace kiln::cli {
 namespace {
-
-using BundlePtr = std::shared_ptr<const cache::BundleFile>;
-
-// Opened as the settings have it, the trusted keys among them.
-Result<BundlePtr> open_trusted(const std::string& path, const CommonOptions& common) {
-    const auto settings = read_settings(common);
-    if (!settings) {
-        return tl::unexpected(settings.error());
-    }
-    service::adopt_log(*settings);
-    const auto trusted = service::read_trusted_keys(*settings);
-    return trusted ? cache::BundleFile::open(path, *trusted)
-                   : Result<BundlePtr>(tl::unexpected(trusted.error()));
-}
-
-Json signer_of(const cache::BundleView& view) {
-    return view.signer() ? Json(view.signer()->hex()) : Json();
-}
 
 ExitCode inspect(const std::string& path, const std::string& tables_folder, const CommonOptions& common) {
     const auto file = cache::BundleFile::open(path, cache::TrustedKeys());
@@ -106,16 +85,10 @@ ExitCode inspect(const std::string& path, const std::string& tables_folder, cons
     return ExitCode::ok;
 }
 
-// A bundle that is refused has failed its check, whoever is at fault.
-ExitCode not_sound(const Error& error, const CommonOptions& common) {
-    const auto code = report(error, common);
-    return error.code == ErrorCode::environment ? ExitCode::check_failed : code;
-}
-
 ExitCode verify_bundle(const std::string& path, const CommonOptions& common) {
-    const auto file = open_trusted(path, common);
+    const auto file = open_trusted_bundle(path, common);
     if (!file) {
-        return not_sound(file.error(), common);
+        return report_not_sound(file.error(), common);
     }
     const auto& view = (*file)->view();
     const auto faults = view.verify();
@@ -192,9 +165,9 @@ Result<void> install_tables(const std::vector<cache::BundleDocument>& documents,
 }
 
 ExitCode install(const std::string& path, const std::string& folder, const CommonOptions& common) {
-    const auto file = open_trusted(path, common);
+    const auto file = open_trusted_bundle(path, common);
     if (!file) {
-        return not_sound(file.error(), common);
+        return report_not_sound(file.error(), common);
     }
     const auto& view = (*file)->view();
     if (const auto faults = view.verify(); !faults.empty()) {
@@ -265,9 +238,10 @@ void add_bundle_install(CLI::App& bundle, Invocation& invocation) {
     command->add_option("folder", paths->folder, "made where it does not exist; what is in it stays")
         ->required();
     command->footer(
-        "The bundle is verified first, and nothing is written unless it is sound. The tables come to "
-        "FOLDER/shapes,\nwhich KILN_SHAPES_PATH may name. What is installed serves as any folder does: this "
-        "machine's compiler, where\nthere is one, must have built it; a bundle that is named in "
+        "The bundle is verified first, and nothing is written unless it is sound. The tables come to\n"
+        "FOLDER/shapes, which KILN_SHAPES_PATH may name; where some of them replace rows of others,\n"
+        "name the files one by one, the strongest first. What is installed serves as any folder does:\n"
+        "this machine's compiler, where there is one, must have built it; a bundle that is named in\n"
         "KILN_CACHE_PATH itself serves whoever built it.");
     command->callback([&invocation, paths] {
         invocation.run = [&invocation, paths] {
@@ -278,12 +252,13 @@ void add_bundle_install(CLI::App& bundle, Invocation& invocation) {
 
 void add_bundle(CLI::App& app, Invocation& invocation) {
     auto* command =
-        app.add_subcommand("bundle", "ship a cache as one file: create, inspect, verify, install");
+        app.add_subcommand("bundle", "ship a cache as one file: create, inspect, verify, install, merge");
     command->require_subcommand(1);
     add_bundle_create(*command, invocation);
     add_bundle_inspect(*command, invocation);
     add_bundle_verify(*command, invocation);
     add_bundle_install(*command, invocation);
+    add_bundle_merge(*command, invocation);
 }
 
 }  // namespace kiln::cli

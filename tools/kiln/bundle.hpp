@@ -9,5 +9,6 @@ void add_bundle_create(CLI::App& bundle, Invocation& invocation);
 void add_bundle_inspect(CLI::App& bundle, Invocation& invocation);
 void add_bundle_verify(CLI::App& bundle, Invocation& invocation);
 void add_bundle_install(CLI::App& bundle, Invocation& invocation);
+void add_bundle_merge(CLI::App& bundle, Invocation& invocation);
 
 }  // namespace kiln::cli

@@ -3,20 +3,17 @@
 #include "tools/kiln/bundle_create.hpp"
 
 #include <filesystem>
-#include <map>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cache/bundle_file.hpp"
-#include "kiln/kiln.h"
 #include "runtime/compile/listing_request.hpp"
 #include "runtime/embedded/embedded.hpp"
 #include "runtime/tables/layers.hpp"
 #include "tools/kiln/bundle.hpp"
-#include "tools/kiln/output.hpp"
+#include "tools/kiln/bundle_files.hpp"
 #include "tools/kiln/warm_failures.hpp"
 #include "tools/kiln/warm_selection.hpp"
 #include "tools/kiln/words.hpp"
@@ -27,10 +24,9 @@ namespace {
 struct CreateOptions {
     std::vector<std::string> words;
     std::string target;
-    std::string out;
-    std::string key;
     std::string jobs;
     std::string shard;
+    BundleOutput output;
     bool no_listing = false;
 };
 
@@ -39,13 +35,6 @@ std::string lasting_metadata(const std::string& metadata) {
     auto object = Json::parse(metadata);
     object.erase("compile_seconds");
     return object.dump();
-}
-
-std::string describe_bundle(const std::set<std::string>& targets, const CreateOptions& options) {
-    return Json{{"kiln", fmt::format("{}.{}.{}", KILN_VERSION_MAJOR, KILN_VERSION_MINOR, KILN_VERSION_PATCH)},
-                {"targets", targets},
-                {"listings", !options.no_listing}}
-        .dump();
 }
 
 Result<cache::BundleWriter> fill(service::Service& service, const service::WarmSummary& warmed,
@@ -69,41 +58,27 @@ Result<cache::BundleWriter> fill(service::Service& service, const service::WarmS
     return writer;
 }
 
-Result<void> check_out(const std::string& out) {
-    std::error_code unknown;
-    if (std::filesystem::exists(std::filesystem::symlink_status(out, unknown))) {
-        return fail(ErrorCode::bad_input, Stage::configure,
-                    fmt::format("-o {}: expected no file of that name, found one", out));
-    }
-    return {};
-}
-
 ExitCode write_down(service::Service& service, const service::WarmSummary& warmed,
-                    const CreateOptions& options, const SigningKey* key, const CommonOptions& common) {
+                    const CreateOptions& options, const std::optional<SigningKey>& key,
+                    const CommonOptions& common) {
     std::set<std::string> targets;
     const auto writer = fill(service, warmed, options, targets);
-    const auto bundle = writer ? writer->write(describe_bundle(targets, options), key)
-                               : tl::unexpected<Error>(writer.error());
-    const auto published =
-        bundle ? cache::publish_bundle(options.out, *bundle) : tl::unexpected<Error>(bundle.error());
-    if (!published) {
-        return report(published.error(), common);
+    auto said = writer ? write_bundle(*writer, describe_bundle(targets, !options.no_listing), key,
+                                      options.output.path)
+                       : Result<Json>(tl::unexpected(writer.error()));
+    if (!said) {
+        return report(said.error(), common);
     }
-    const auto view = cache::BundleView::open(*bundle);
     if (common.json) {
-        print_json({{"bundle", options.out},
-                    {"bytes", bundle->size()},
-                    {"kernels", warmed.items.size()},
-                    {"entries", view->num_entries()},
-                    {"tables", view->num_documents()},
-                    {"compiled", warmed.compiled},
-                    {"hits", warmed.hits},
-                    {"contents", view->contents().hex()},
-                    {"signer", key != nullptr ? Json(key->public_key().hex()) : Json()}});
+        (*said)["kernels"] = warmed.items.size();
+        (*said)["compiled"] = warmed.compiled;
+        (*said)["hits"] = warmed.hits;
+        print_json(*said);
     } else {
-        print("{}: {} kernels, {} tables, {}{} (compiled {}, found {} in the cache)\n", options.out,
-              warmed.items.size(), view->num_documents(), short_bytes(bundle->size()),
-              key != nullptr ? ", signed" : "", warmed.compiled, warmed.hits);
+        print("{}: {} kernels, {} tables, {}{} (compiled {}, found {} in the cache)\n", options.output.path,
+              warmed.items.size(), (*said)["tables"].get<std::uint64_t>(),
+              short_bytes((*said)["bytes"].get<std::uint64_t>()), key ? ", signed" : "", warmed.compiled,
+              warmed.hits);
     }
     return ExitCode::ok;
 }
@@ -122,16 +97,9 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
     if (!shard) {
         return report(shard.error(), common);
     }
-    if (const auto free = check_out(options.out); !free) {
-        return report(free.error(), common);
-    }
-    std::optional<SigningKey> key;
-    if (!options.key.empty()) {
-        auto read = SigningKey::read(options.key);
-        if (!read) {
-            return report(read.error(), common);
-        }
-        key = *std::move(read);
+    const auto key = ready_output(options.output);
+    if (!key) {
+        return report(key.error(), common);
     }
     auto overrides = overrides_for(*words);
     overrides.workers = *jobs;
@@ -166,13 +134,13 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
     }
     const auto failed = print_failures(warmed);
     if (invocation.grace->requested() || failed != ExitCode::ok) {
-        print_diagnostic(fmt::format("{}: not written", options.out));
+        print_diagnostic(fmt::format("{}: not written", options.output.path));
         if (common.json) {
             print_json({{"bundle", Json()}, {"failed", warmed.failed}, {"skipped", warmed.skipped}});
         }
         return invocation.grace->requested() ? ExitCode::interrupted : failed;
     }
-    return write_down(**service, warmed, options, key ? &*key : nullptr, common);
+    return write_down(**service, warmed, options, *key, common);
 }
 
 }  // namespace
@@ -197,33 +165,20 @@ Result<void> add_kernel(cache::BundleWriter& writer, const service::Artifact& ar
                       : Result<void>(tl::unexpected(of_listing.error()));
 }
 
-Result<std::size_t> add_tables(cache::BundleWriter& writer, const service::Settings& settings) {
-    std::map<std::string, std::string, std::less<>> added;
-    const auto add = [&](const std::string& path, std::string_view text) -> Result<void> {
-        const auto name = std::filesystem::path(path).filename().string();
-        auto free = name;
-        for (int number = 2; added.contains(free) && added[free] != text; ++number) {
-            free = fmt::format("{}-{}", number, name);
-        }
-        added.emplace(free, text);
-        return writer.add_document(free, text);
-    };
+Result<void> add_tables(cache::BundleWriter& writer, const service::Settings& settings) {
+    BundleDocuments documents;
     const auto layers = tables::read_layers(settings.table_places);
     for (const auto& layer : layers.layers) {
         for (const auto& text : layer.texts) {
-            if (auto done = add(text.name, text.text); !done) {
-                return fail(done);
-            }
+            documents.add(std::filesystem::path(text.name).filename().string(), text.text);
         }
     }
     for (const auto& file : embedded::shape_files()) {
         if (settings.shipped_tables && file.path.find('/') == std::string_view::npos) {  // not the schema
-            if (auto done = add(std::string(file.path), file.text); !done) {
-                return fail(done);
-            }
+            documents.add(std::string(file.path), file.text);
         }
     }
-    return added.size();
+    return documents.add_to(writer);
 }
 
 void add_bundle_create(CLI::App& bundle, Invocation& invocation) {
@@ -231,10 +186,8 @@ void add_bundle_create(CLI::App& bundle, Invocation& invocation) {
     auto options = std::make_shared<CreateOptions>();
     command->add_option("what", options->words,
                         "[TABLE...] [OPERATOR key=value...]...; all rows when left out");
-    command->add_option("-o,--out", options->out, "the bundle to write; never over what is there")
-        ->required();
     command->add_option("--target", options->target, "only rows that serve this target (KILN_TARGET)");
-    command->add_option("--sign", options->key, "PEM file of the Ed25519 private key to sign with");
+    add_output_options(*command, options->output);
     command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
     command->add_option("--shard", options->shard, kShardHelp);
     command->add_flag("--no-listing", options->no_listing,

@@ -1,0 +1,58 @@
+// What the bundle commands share: bundles that they read, and the one that they write.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/signature.hpp"
+#include "cache/bundle_file.hpp"
+#include "tools/kiln/command.hpp"
+#include "tools/kiln/output.hpp"
+
+namespace kiln::cli {
+
+using BundlePtr = std::shared_ptr<const cache::BundleFile>;
+
+// Opened as the settings have it, the trusted keys among them.
+[[nodiscard]] Result<BundlePtr> open_trusted_bundle(const std::string& path, const CommonOptions& common);
+
+// Reports why a bundle was not opened: one that is refused has failed its check, whoever is at fault.
+[[nodiscard]] ExitCode report_not_sound(const Error& error, const CommonOptions& common);
+
+// Who signed, as JSON has it: null where nobody did.
+[[nodiscard]] Json signer_of(const cache::BundleView& view);
+
+// The documents of a bundle to be. Another text under a name that is taken goes by "2-NAME", and so on.
+class BundleDocuments {
+  public:
+    void add(const std::string& name, std::string_view text);
+    [[nodiscard]] Result<void> add_to(cache::BundleWriter& writer) const;
+
+  private:
+    std::map<std::string, std::string, std::less<>> texts_;  // by name
+};
+
+// What -o and --sign say.
+struct BundleOutput {
+    std::string path;
+    std::string key_file;
+};
+void add_output_options(CLI::App& command, BundleOutput& output);
+
+// The key to sign with, or nothing; to be asked for before any work is done. bad_input when there is a file
+// in the place of the new one already.
+[[nodiscard]] Result<std::optional<SigningKey>> ready_output(const BundleOutput& output);
+
+// The description that says what is in a bundle, for a person.
+[[nodiscard]] std::string describe_bundle(const std::set<std::string>& targets, bool listings);
+
+// Puts it in place; what the commands say of it is the answer: path, bytes, entries, tables, contents,
+// signer.
+[[nodiscard]] Result<Json> write_bundle(const cache::BundleWriter& writer, const std::string& description,
+                                        const std::optional<SigningKey>& key, const std::string& path);
+
+}  // namespace kiln::cli

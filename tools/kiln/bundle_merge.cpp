@@ -1,0 +1,136 @@
+// kiln bundle merge: what several bundles hold, as one file.
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/kiln/bundle.hpp"
+#include "tools/kiln/bundle_files.hpp"
+
+namespace kiln::cli {
+namespace {
+
+struct MergeOptions {
+    std::vector<std::string> bundles;
+    BundleOutput output;
+};
+
+// What was taken so far. The order in which bundles are added does not matter.
+struct Merged {
+    cache::BundleWriter writer;
+    std::map<std::string, std::set<std::string>> tables;  // texts by name
+    std::set<std::string> targets;
+    bool listings = true;
+};
+
+// What describe_bundle() wrote, whoever wrote the rest of it.
+void merge_description(const std::string& text, Merged& merged) {
+    const auto description = Json::parse(text);
+    for (const auto& target : description.value("targets", Json::array())) {
+        if (target.is_string()) {
+            merged.targets.insert(target.get<std::string>());
+        }
+    }
+    const auto listings = description.find("listings");
+    merged.listings = merged.listings && listings != description.end() && *listings == Json(true);
+}
+
+// All of one bundle, which verify() found sound.
+Result<void> merge_in(const cache::BundleView& view, Merged& merged) {
+    const auto records = view.records();
+    const auto documents = view.documents();
+    const auto description = view.description();
+    if (!records || !documents || !description) {
+        return tl::unexpected(!records     ? records.error()
+                              : !documents ? documents.error()
+                                           : description.error());
+    }
+    for (const auto& record : *records) {
+        const auto entry = view.entry(record);
+        if (!entry) {
+            return tl::unexpected(entry.error());
+        }
+        const auto bytes = entry->bytes();
+        if (auto added = merged.writer.add(Bytes(bytes.begin(), bytes.end())); !added) {
+            return added;
+        }
+    }
+    for (const auto& document : *documents) {
+        merged.tables[std::string(document.name)].emplace(document.text);
+    }
+    merge_description(std::string(*description), merged);
+    return {};
+}
+
+ExitCode merge(const MergeOptions& options, const CommonOptions& common) {
+    const auto key = ready_output(options.output);
+    if (!key) {
+        return report(key.error(), common);
+    }
+    Merged merged;
+    for (const auto& path : options.bundles) {
+        const auto file = open_trusted_bundle(path, common);
+        if (!file) {
+            return report_not_sound(file.error(), common);
+        }
+        const auto faults = (*file)->view().verify();
+        auto taken =
+            faults.empty() ? merge_in((*file)->view(), merged) : Result<void>(tl::unexpected(faults.front()));
+        if (!taken) {
+            taken.error().message = fmt::format("{}: not merged: {}", path, taken.error().message);
+            return report(taken.error(), common);
+        }
+    }
+    BundleDocuments documents;
+    for (const auto& [name, texts] : merged.tables) {
+        for (const auto& text : texts) {
+            documents.add(name, text);
+        }
+    }
+    const auto added = documents.add_to(merged.writer);
+    auto said = added ? write_bundle(merged.writer, describe_bundle(merged.targets, merged.listings), *key,
+                                     options.output.path)
+                      : Result<Json>(tl::unexpected(added.error()));
+    if (!said) {
+        return report(said.error(), common);
+    }
+    if (common.json) {
+        (*said)["merged"] = options.bundles.size();
+        print_json(*said);
+    } else {
+        print("{}: {} entries, {} tables, {}{}, from {} bundles\n", options.output.path,
+              (*said)["entries"].get<std::uint64_t>(), (*said)["tables"].get<std::uint64_t>(),
+              short_bytes((*said)["bytes"].get<std::uint64_t>()), *key ? ", signed" : "",
+              options.bundles.size());
+    }
+    return ExitCode::ok;
+}
+
+}  // namespace
+
+void add_bundle_merge(CLI::App& bundle, Invocation& invocation) {
+    auto* command = bundle.add_subcommand("merge", "join bundles into one");
+    auto options = std::make_shared<MergeOptions>();
+    command->add_option("bundles", options->bundles, "the files; in any order")->required();
+    add_output_options(*command, options->output);
+    command->footer(
+        "What the shards of a table made becomes the very file that one machine would have made of\n"
+        "the whole. Each bundle is verified first, and with KILN_TRUSTED_KEYS set one of those keys\n"
+        "must have signed it; the merged one bears the signature of --sign alone. What several hold\n"
+        "must be the same bytes in each. Tables that differ under one name are all kept, the others\n"
+        "as 2-NAME, 3-NAME and so on.\n"
+        "Exit codes: 0 written; 1 a bundle is damaged or not trusted; 2 bad usage, no such file, or\n"
+        "two entries of one key that differ; 3 a file can not be read or written. Nothing is written\n"
+        "unless all was well.");
+    command->callback([&invocation, options] {
+        invocation.run = [&invocation, options] { return merge(*options, invocation.common); };
+    });
+}
+
+}  // namespace kiln::cli
