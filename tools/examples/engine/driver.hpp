@@ -40,8 +40,15 @@ class Driver {
     template <class... Arguments>
     void require(const char* name, Arguments... arguments) const {
         if (const int error = call(name, arguments...); error != 0) {
-            throw Error(std::string(name) + ": the driver's error " + std::to_string(error));
+            throw Error(std::string(name) + ": the driver's error " + std::to_string(error) +
+                        simulator_words());
         }
+    }
+
+    // Why the simulator refused the last call; nothing of a GPU's driver.
+    [[nodiscard]] std::string simulator_words() const {
+        auto* const last_message = find<const char*()>("kiln_sim_last_message");
+        return last_message != nullptr ? std::string(": ") + last_message() : std::string();
     }
 
   private:
