@@ -22,6 +22,8 @@ libbenchmark-dev    header:benchmark/benchmark.h
 libjs-chart.js      file:/usr/share/javascript/chart.js/chart.min.js
 python3             command:python3
 python3-numpy       python:numpy
+python3-yaml        python:yaml
+openssl             command:openssl
 '
 # Wanted by those who change kiln: the checks of its form.
 style_packages='
