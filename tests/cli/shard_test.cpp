@@ -9,6 +9,7 @@
 #include "run_kiln.hpp"
 
 using kiln::test::contains;
+using kiln::test::contents;
 using kiln::test::run_kiln;
 using kiln::test::TemporaryFolder;
 using kiln::test::Variables;
@@ -163,8 +164,9 @@ TEST_CASE_FIXTURE(Fleet, "EachMachineCompilesItsPartAndTogetherTheyServeTheWhole
     CHECK(idle >= 9 - all);
 }
 
-TEST_CASE_FIXTURE(Fleet, "BundlesOfShardsHoldTheirPartAndTheTables") {
+TEST_CASE_FIXTURE(Fleet, "BundlesOfShardsHoldTheirPartAndMergedTheWhole") {
     std::size_t kernels = 0;
+    std::vector<std::string> bundles;
     const auto all = look(with({"--target", "gfx950"}, kProblem), {})["items"].size();
     for (int index = 0; index < 5; ++index) {
         const auto bundle = path(numbered("shard ", index));
@@ -177,8 +179,18 @@ TEST_CASE_FIXTURE(Fleet, "BundlesOfShardsHoldTheirPartAndTheTables") {
         CHECK(run_kiln({"bundle", "verify", bundle}, {}).exit_code == 0);
         CHECK(made.json()["tables"].get<int>() > 0);
         kernels += made.json()["kernels"].get<std::size_t>();
+        bundles.insert(bundles.begin(), bundle);
     }
     CHECK(kernels == all);
+
+    const auto merged =
+        run_kiln(with({"bundle", "merge", "--json", "-o", path("merged")}, bundles), machine("never made"));
+    INFO(merged.err);
+    REQUIRE(merged.exit_code == 0);
+    REQUIRE(run_kiln(with({"bundle", "create", "--target", "gfx950", "-o", path("whole")}, kProblem),
+                     machine("build"))
+                .exit_code == 0);
+    CHECK(contents(path("merged")) == contents(path("whole")));
 }
 
 TEST_CASE_FIXTURE(Fleet, "ShardsThatCanNotBeAreRefused") {
