@@ -128,6 +128,20 @@ TEST_CASE("WarmTakesSeveralProblemsAndCountsEachSpecialisationOnce") {
     CHECK(twice.json()["summary"]["hits"] == once.json()["summary"]["hits"]);
 }
 
+TEST_CASE("WarmTakesNoProblemThatNothingServesBesideOneThatIsServed") {
+    const std::vector<std::string> unserved = {"linear", "n=48", "k=384"};
+    for (const auto& command : {std::vector<std::string>{"warm"},
+                                {"warm", "--check"},
+                                {"bundle", "create", "-o", "/nonexistent/x"}}) {
+        for (const auto& problems : {with(kProblem, unserved), with(unserved, kProblem)}) {
+            const auto outcome =
+                run_kiln(with(with(command, {"--target", "gfx950"}), problems), warm_cache());
+            CHECK(outcome.exit_code == 2);
+            CHECK(contains(outcome.err, "no row of the shape tables is linear n=48 k=384 for gfx950"));
+        }
+    }
+}
+
 TEST_CASE("VerifyComparesWithTheReferenceAndCounts") {
     const auto outcome = run_kiln(with({"verify", "--json", "--m", "1,8"}, kProblem), warm_cache());
     INFO(outcome.err);

@@ -112,7 +112,7 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
     if (!filters) {
         return report(filters.error(), common);
     }
-    const auto selected = select_to_warm(**service, *filters, to_text(options.words, target), *shard);
+    const auto selected = select_to_warm(**service, *filters, *words, target, *shard);
     if (!selected) {
         return report(selected.error(), common);
     }

@@ -12,7 +12,6 @@
 
 #include "runtime/compile/target_family.hpp"
 #include "runtime/service/shards.hpp"
-#include "tools/kiln/words.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -66,6 +65,16 @@ std::uint64_t cost_of(const std::vector<operators::Specialisation>& specialisati
     return cost;
 }
 
+// What a filter was made of, for a message that says it selects nothing.
+std::string asked_for(const Words& words, std::size_t filter, const std::string& target) {
+    std::vector<std::string> asked = words.tables;
+    if (!words.problems.empty()) {
+        asked.emplace_back(words.problems[filter].op->name());
+        asked.insert(asked.end(), words.problems[filter].fields.begin(), words.problems[filter].fields.end());
+    }
+    return to_text(asked, target);
+}
+
 void keep_shard(Selection& selection, const Shard& shard) {
     const auto shards = service::assign_shards(selection.wanted, shard.count);
     const auto cost_of_all = cost_of(selection.wanted);
@@ -85,24 +94,28 @@ void keep_shard(Selection& selection, const Shard& shard) {
 }  // namespace
 
 Result<Selection> select_to_warm(service::Service& service, const std::vector<service::WarmFilter>& filters,
-                                 const std::string& asked, const std::optional<Shard>& shard) {
+                                 const Words& words, const std::string& target,
+                                 const std::optional<Shard>& shard) {
     Selection selection;
     auto& wanted = selection.wanted;
     std::set<std::string> seen;
     std::set<std::string> switched_off;
-    for (const auto& filter : filters) {
+    for (std::size_t i = 0; i < filters.size(); ++i) {
         std::vector<Error> errors;
-        for (auto& specialisation : service.matching(filter, errors, &switched_off)) {
+        std::set<std::string> off;
+        auto matching = service.matching(filters[i], errors, &off);
+        if (!errors.empty()) {
+            return tl::unexpected(errors.front());
+        }
+        if (matching.empty() && off.empty()) {
+            return tl::unexpected(nothing_selected(service, {filters[i]}, asked_for(words, i, target)));
+        }
+        for (auto& specialisation : matching) {
             if (seen.insert(specialisation.request_document).second) {
                 wanted.push_back(std::move(specialisation));
             }
         }
-        if (!errors.empty()) {
-            return tl::unexpected(errors.front());
-        }
-    }
-    if (wanted.empty() && switched_off.empty()) {
-        return tl::unexpected(nothing_selected(service, filters, asked));
+        switched_off.merge(off);
     }
     std::erase_if(switched_off, [&](const std::string& request) { return seen.contains(request); });
     selection.switched_off = switched_off.size();

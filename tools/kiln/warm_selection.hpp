@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "runtime/service/service.hpp"
 #include "tools/kiln/output.hpp"
+#include "tools/kiln/words.hpp"
 
 namespace kiln::cli {
 
@@ -30,13 +31,15 @@ struct Selection {
     std::vector<std::string> remarks;  // a line for a person on each kind
 };
 
-// Specialisations that any of the filters selects, each once; without those that KILN_DISABLE switches off.
-// Where the filters ask for no target, also without those of a vendor that nothing here compiles for and of
-// which the cache holds nothing; unless that would leave none at all. not_found, with what was asked for,
-// when the filters select nothing. Of all that, a shard is its part: it may be none.
+// Specialisations that any of the filters, make_filters(words, target), selects, each once; without those
+// that KILN_DISABLE switches off. Where the filters ask for no target, also without those of a vendor that
+// nothing here compiles for and of which the cache holds nothing; unless that would leave none at all.
+// not_found, with what was asked for, when one of the filters selects nothing. Of all that, a shard is its
+// part: it may be none.
 [[nodiscard]] Result<Selection> select_to_warm(service::Service& service,
                                                const std::vector<service::WarmFilter>& filters,
-                                               const std::string& asked, const std::optional<Shard>& shard);
+                                               const Words& words, const std::string& target,
+                                               const std::optional<Shard>& shard);
 
 // {"index", "count", "selected", "share"}; null without a shard.
 [[nodiscard]] Json describe_shard(const Selection& selection);
