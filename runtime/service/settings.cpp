@@ -14,6 +14,7 @@
 #include "base/nearest.hpp"
 #include "cache/store.hpp"
 #include "runtime/operators/operator.hpp"
+#include "runtime/service/preset_settings.hpp"
 #include "runtime/tables/known_target.hpp"
 
 namespace kiln::service {
@@ -261,6 +262,15 @@ std::string_view to_text(Origin origin) {
     return "default";
 }
 
+std::vector<Setting> preset_settings() {
+    std::vector<Setting> settings;
+    for (const Variable& variable : kVariables) {
+        settings.push_back({std::string(variable.name), std::string(variable.preset), Origin::preset,
+                            std::string(variable.what)});
+    }
+    return settings;
+}
+
 Environment process_environment() {
     Environment environment;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -272,9 +282,9 @@ Environment process_environment() {
 Result<Settings> read_settings(const Overrides& overrides, const Environment& environment) {
     Settings settings;
     const auto variables = parse_environment(environment);
-    for (const Variable& variable : kVariables) {
-        Setting setting{std::string(variable.name), std::string(variable.preset), Origin::preset,
-                        std::string(variable.what)};
+    settings.listed = preset_settings();
+    for (Setting& setting : settings.listed) {
+        const Variable& variable = kVariables[&setting - settings.listed.data()];
         // An empty variable counts as unset, as shells make it easy to have one.
         if (const auto found = variables.find(variable.name);
             found != variables.end() && !found->second.empty()) {
@@ -289,7 +299,6 @@ Result<Settings> read_settings(const Overrides& overrides, const Environment& en
             setting.value = fmt::format("{}B", overrides.cache_limit_bytes);
             setting.origin = Origin::configuration;
         }
-        settings.listed.push_back(std::move(setting));
     }
     for (const auto& [name, value] : variables) {
         const bool known = std::any_of(std::begin(kVariables), std::end(kVariables),

@@ -20,6 +20,8 @@ export KILN_CACHE_DIR=$work/cache KILN_DEVICE=sim
 "$work/outside/engine_c"
 "$work/moved/bin/kiln" --version
 test -s "$work/moved/share/kiln/chart.js.license" # of what the page of kiln report carries
+test -s "$work/moved/share/man/man1/kiln.1"
+test -s "$work/moved/share/man/man1/kiln-bundle-create.1"
 if command -v python3 >/dev/null; then
     # Without KILN_LIBRARY: the package finds the libkiln that it was installed with, and that the simulator.
     found=$(env -u KILN_LIBRARY PYTHONPATH="$(dirname "$(find "$work/moved" -path '*/python/kiln')")" python3 -B -c \

@@ -4,6 +4,7 @@
 #   lib/libkiln.so                the library; lib/cmake/kiln/ for find_package(kiln), which gives kiln::kiln
 #   lib/kiln/                     what libkiln finds beside itself: the compile worker, and the simulator in sim/; the package
 #                                 for Python in python/, which finds libkiln
+#   share/man/man1/               manual pages of the command line
 #   share/kiln/                   templates and tables to read (libkiln carries its own), licenses
 #
 # Nothing in it knows where it was installed: the whole may be moved.

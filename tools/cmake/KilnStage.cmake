@@ -34,5 +34,5 @@ function(kiln_stage_target)
     COMMAND ${install} stage
     COMMAND bash "${PROJECT_SOURCE_DIR}/tools/cmake/check_stage.sh" "${stage}"
     VERBATIM)
-  add_dependencies(stage kiln kiln_cli kiln-compile ${programs})
+  add_dependencies(stage kiln kiln_cli kiln_man_pages kiln-compile ${programs})
 endfunction()

@@ -209,7 +209,15 @@ void add_bundle_inspect(CLI::App& bundle, Invocation& invocation) {
     auto paths = std::make_shared<Paths>();
     command->add_option("bundle", paths->bundle, "the file")->required();
     command->add_option("--tables", paths->folder, "write the tables that it carries into this folder");
-    command->footer("Looks into any bundle, trusted or not; kiln bundle verify judges it.");
+    invocation.manuals.describe(
+        *command, {.text = "Looks into any bundle, trusted or not; kiln bundle verify judges it.",
+                   .examples = {{"kiln bundle inspect qwen.kiln", "what it holds, and who signed it"},
+                                {"kiln bundle inspect qwen.kiln --tables shapes", "its tables as files"}},
+                   .exits = {{0, "read"},
+                             {1, "it is damaged"},
+                             {2, "bad usage, or no such file"},
+                             {3, "it can not be read, or the tables can not be written"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, paths] {
         invocation.run = [&invocation, paths] {
             return inspect(paths->bundle, paths->folder, invocation.common);
@@ -222,10 +230,16 @@ void add_bundle_verify(CLI::App& bundle, Invocation& invocation) {
         bundle.add_subcommand("verify", "read all of a bundle, and hold it to its digests and its signature");
     auto paths = std::make_shared<Paths>();
     command->add_option("bundle", paths->bundle, "the file")->required();
-    command->footer(
-        "With KILN_TRUSTED_KEYS set, one of those keys must have signed it.\n"
-        "Exit codes: 0 sound; 1 altered, unsigned where it must be signed, or writable by others; 2 no such "
-        "file;\n3 it can not be read.");
+    invocation.manuals.describe(
+        *command, {.text = "With KILN_TRUSTED_KEYS set, one of those keys must have signed it.",
+                   .examples = {{"kiln bundle verify qwen.kiln", "every byte against its digests"},
+                                {"KILN_TRUSTED_KEYS=KEY.pub kiln bundle verify qwen.kiln",
+                                 "and its signature against a key"}},
+                   .exits = {{0, "sound"},
+                             {1, "altered, unsigned where it must be signed, or writable by others"},
+                             {2, "bad usage, or no such file"},
+                             {3, "it can not be read"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, paths] {
         invocation.run = [&invocation, paths] { return verify_bundle(paths->bundle, invocation.common); };
     });
@@ -237,12 +251,21 @@ void add_bundle_install(CLI::App& bundle, Invocation& invocation) {
     command->add_option("bundle", paths->bundle, "the file")->required();
     command->add_option("folder", paths->folder, "made where it does not exist; what is in it stays")
         ->required();
-    command->footer(
-        "The bundle is verified first, and nothing is written unless it is sound. The tables come to\n"
-        "FOLDER/shapes, which KILN_SHAPES_PATH may name; where some of them replace rows of others,\n"
-        "name the files one by one, the strongest first. What is installed serves as any folder does:\n"
-        "this machine's compiler, where there is one, must have built it; a bundle that is named in\n"
-        "KILN_CACHE_PATH itself serves whoever built it.");
+    invocation.manuals.describe(
+        *command, {.text = "The bundle is verified first, and nothing is written unless it is sound. The "
+                           "tables come to FOLDER/shapes, which KILN_SHAPES_PATH may name; where some of "
+                           "them replace rows of "
+                           "others, name the files one by one, the strongest first.\n\nWhat is "
+                           "installed serves as any folder does: this machine's compiler, where there is "
+                           "one, must have built it; a bundle that is named in KILN_CACHE_PATH itself "
+                           "serves whoever built it.",
+                   .examples = {{"kiln bundle install qwen.kiln /usr/lib/kiln/qwen",
+                                 "for KILN_CACHE_PATH=/usr/lib/kiln/qwen"}},
+                   .exits = {{0, "installed"},
+                             {1, "it is not sound"},
+                             {2, "bad usage, or no such file"},
+                             {3, "it can not be read, or the folder can not be written"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, paths] {
         invocation.run = [&invocation, paths] {
             return install(paths->bundle, paths->folder, invocation.common);
@@ -254,6 +277,15 @@ void add_bundle(CLI::App& app, Invocation& invocation) {
     auto* command =
         app.add_subcommand("bundle", "ship a cache as one file: create, inspect, verify, install, merge");
     command->require_subcommand(1);
+    invocation.manuals.describe(
+        *command, {.text = "A bundle is one file of code objects with the tables that they were made from. "
+                           "KILN_CACHE_PATH names it, and it serves a machine that has no compiler, "
+                           "whatever compiler made it.",
+                   .examples = {{"kiln bundle create --target gfx950 model.json -o qwen.kiln",
+                                 "on a machine with a compiler; no GPU is needed"},
+                                {"KILN_CACHE_PATH=qwen.kiln KILN_JIT=off kiln doctor",
+                                 "what it serves on this machine"}},
+                   .exits = {{0, "as each of its commands says"}, {2, "bad usage"}, {130, "interrupted"}}});
     add_bundle_create(*command, invocation);
     add_bundle_inspect(*command, invocation);
     add_bundle_verify(*command, invocation);

@@ -103,16 +103,18 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
     }
     auto overrides = overrides_for(*words);
     overrides.workers = *jobs;
-    auto service = open_service(common, overrides);
-    if (!service) {
-        return report(service.error(), common);
+    auto opened = open_service(common, overrides);
+    if (!opened) {
+        return report(opened.error(), common);
     }
-    const auto target = asked_target(options.target, (*service)->settings());
+    const std::shared_ptr<service::Service> service = std::move(*opened);
+    invocation.metrics.follow(service);
+    const auto target = asked_target(options.target, service->settings());
     const auto filters = make_filters(*words, target);
     if (!filters) {
         return report(filters.error(), common);
     }
-    const auto selected = select_to_warm(**service, *filters, *words, target, *shard);
+    const auto selected = select_to_warm(*service, *filters, *words, target, *shard);
     if (!selected) {
         return report(selected.error(), common);
     }
@@ -129,8 +131,14 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
         const auto step = [&](std::size_t done, std::size_t total, const service::WarmItem& item) {
             progress.step(done, total, to_text(item.specialisation));
         };
-        warmed = (*service)->warm(selected->wanted,
-                                  {.jobs = *jobs, .stop = &invocation.grace->stop(), .progress = step});
+        warmed = service->warm(selected->wanted,
+                               {.jobs = *jobs, .stop = &invocation.grace->stop(), .progress = step});
+    }
+    for (const auto& [result, number] : {std::pair("compiled", warmed.compiled),
+                                         {"hits", warmed.hits},
+                                         {"failed", warmed.failed},
+                                         {"skipped", warmed.skipped}}) {
+        invocation.metrics.count(result, number);
     }
     const auto failed = print_failures(warmed);
     if (invocation.grace->requested() || failed != ExitCode::ok) {
@@ -140,7 +148,7 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
         }
         return invocation.grace->requested() ? ExitCode::interrupted : failed;
     }
-    return write_down(**service, warmed, options, *key, common);
+    return write_down(*service, warmed, options, *key, common);
 }
 
 }  // namespace
@@ -190,14 +198,25 @@ void add_bundle_create(CLI::App& bundle, Invocation& invocation) {
     add_output_options(*command, options->output);
     command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
     command->add_option("--shard", options->shard, kShardHelp);
+    add_metrics_file(*command, invocation, {"compiled", "hits", "failed", "skipped"});
     command->add_flag("--no-listing", options->no_listing,
                       "leave out the disassemblies: smaller, but without a compiler the simulator can not "
                       "run it");
-    command->footer(
-        "Needs a compiler and no GPU. What the cache holds already is taken from there. The same tables,\n"
-        "templates, compiler and kiln give the same bytes. The bundle carries the tables.\n"
-        "Exit codes: 0 written; 1 a compile failed; 2 bad usage or bad input; 3 no compiler, or a file that\n"
-        "can not be written; 130 interrupted. Nothing is written unless all was well.");
+    invocation.manuals.describe(
+        *command, {.text = "Needs a compiler and no GPU. What the cache holds already is taken from there. "
+                           "The same tables, templates, compiler and kiln give the same bytes. The bundle "
+                           "carries the tables. A problem is OPERATOR key=value ..., where operators are "
+                           "linear, router, moe_sort and fused_moe: linear n=4608 k=4096.\n\nNothing is "
+                           "written unless all was well.",
+                   .examples = {{"kiln bundle create --target gfx950 model.json -o qwen.kiln",
+                                 "what a table names, for one target"},
+                                {"kiln bundle create --target gfx950 --sign KEY.pem -o qwen.kiln",
+                                 "all tables, signed with a key of openssl genpkey -algorithm ed25519"}},
+                   .exits = {{0, "written"},
+                             {1, "a compile failed"},
+                             {2, "bad usage or bad input"},
+                             {3, "no compiler, or a file that can not be written"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return create(*options, invocation); };
     });

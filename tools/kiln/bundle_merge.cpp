@@ -119,15 +119,20 @@ void add_bundle_merge(CLI::App& bundle, Invocation& invocation) {
     auto options = std::make_shared<MergeOptions>();
     command->add_option("bundles", options->bundles, "the files; in any order")->required();
     add_output_options(*command, options->output);
-    command->footer(
-        "What the shards of a table made becomes the very file that one machine would have made of\n"
-        "the whole. Each bundle is verified first, and with KILN_TRUSTED_KEYS set one of those keys\n"
-        "must have signed it; the merged one bears the signature of --sign alone. What several hold\n"
-        "must be the same bytes in each. Tables that differ under one name are all kept, the others\n"
-        "as 2-NAME, 3-NAME and so on.\n"
-        "Exit codes: 0 written; 1 a bundle is damaged or not trusted; 2 bad usage, no such file, or\n"
-        "two entries of one key that differ; 3 a file can not be read or written. Nothing is written\n"
-        "unless all was well.");
+    invocation.manuals.describe(
+        *command, {.text = "What the shards of a table made becomes the very file that one machine would "
+                           "have made of the whole. Each bundle is verified first, and with "
+                           "KILN_TRUSTED_KEYS set one of those keys must have signed it; the merged one "
+                           "bears the signature of --sign alone.\n\nWhat several hold must be the same bytes "
+                           "in each. Tables that differ under one name are all kept, the others as 2-NAME, "
+                           "3-NAME and so on.\n\nNothing is written unless all was well.",
+                   .examples = {{"kiln bundle merge shard-0.kiln shard-1.kiln -o whole.kiln",
+                                 "what two machines compiled, as one bundle"}},
+                   .exits = {{0, "written"},
+                             {1, "a bundle is damaged or not trusted"},
+                             {2, "bad usage, no such file, or two entries of one key that differ"},
+                             {3, "a file can not be read or written"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return merge(*options, invocation.common); };
     });

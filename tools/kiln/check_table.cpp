@@ -80,6 +80,17 @@ void add_check_table(CLI::App& app, Invocation& invocation) {
     auto* command = app.add_subcommand("check-table", "list every fault of shape tables, with its place");
     auto tables = std::make_shared<std::vector<std::string>>();
     command->add_option("table", *tables, "tables or folders of them; every layer when left out");
+    invocation.manuals.describe(
+        *command, {.text = "Every table is held to the schema and to what its templates can do; each fault "
+                           "comes with file, line and column, or a JSON pointer. kiln takes its tables "
+                           "whole or not at all, so one fault keeps a service from opening.",
+                   .examples = {{"kiln check-table model.json", "one table"},
+                                {"kiln check-table --json",
+                                 "every table that a service here would read, for a program"}},
+                   .exits = {{0, "no fault"},
+                             {2, "bad usage, or a table has faults"},
+                             {3, "a file can not be read"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, tables] {
         invocation.run = [&invocation, tables] { return check_table(*tables, invocation.common); };
     });

@@ -6,6 +6,22 @@
 
 namespace kiln::cli {
 
+void add_metrics_file(CLI::App& command, Invocation& invocation, std::vector<std::string_view> results) {
+    const auto* parent = command.get_parent();
+    const auto name = parent != nullptr && parent->get_parent() != nullptr
+                          ? parent->get_name() + " " + command.get_name()
+                          : command.get_name();
+    command.add_option_function<std::string>(
+        "--metrics-file",
+        [&invocation, name, results](const std::string& file) {
+            invocation.metrics.file = file;
+            invocation.metrics.begin(name, results);
+        },
+        "a page of metrics for Prometheus about this run, written when it ends, however it ends; "
+        "FOLDER/X.prom "
+        "for the node exporter");
+}
+
 service::Overrides overrides_of(const CommonOptions& common, service::Overrides overrides) {
     if (!common.device.empty()) {
         overrides.device = common.device;

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -12,6 +14,8 @@
 #include "runtime/operators/decline.hpp"
 #include "runtime/service/service.hpp"
 #include "tools/kiln/interrupt.hpp"
+#include "tools/kiln/manual.hpp"
+#include "tools/kiln/run_metrics.hpp"
 
 namespace kiln::cli {
 
@@ -38,6 +42,10 @@ struct Invocation {
     std::function<ExitCode()> run;  // set by the command that the command line chose
     // Of a command that keeps what it has when it is interrupted; lives until its output has arrived.
     std::unique_ptr<Grace> grace;
+    // Written when the command has ended, where a file of them is asked for.
+    RunMetrics metrics;
+    // Of the program and every command: what each help ends with.
+    Manuals manuals;
 };
 
 // Each adds one command, with its options, to the program. `invocation` outlives the parse and the run.
@@ -57,6 +65,11 @@ void add_prune(CLI::App& app, Invocation& invocation);
 void add_clear(CLI::App& app, Invocation& invocation);
 void add_bundle(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
+// Not for a person: writes the manual pages of all of these when kiln is built.
+void add_man_pages(CLI::App& app, Invocation& invocation);
+
+// The option --metrics-file of a command that takes long; `results` as RunMetrics::begin() has them.
+void add_metrics_file(CLI::App& command, Invocation& invocation, std::vector<std::string_view> results);
 
 // What the common options say in place of the environment.
 [[nodiscard]] service::Overrides overrides_of(const CommonOptions& common, service::Overrides overrides = {});

@@ -102,10 +102,15 @@ ExitCode doctor(const CommonOptions& common) {
 void add_doctor(CLI::App& app, Invocation& invocation) {
     auto* command = app.add_subcommand(
         "doctor", "say what kiln finds on this machine, what it does without and why, and every setting");
-    command->footer(
-        "Each finding is ok, a note (--) or wrong (!!), with what was expected and what to do.\n"
-        "Exit codes: 0 nothing is wrong; 2 a variable or a table is malformed; 3 the machine lacks "
-        "something.");
+    invocation.manuals.describe(
+        *command, {.text = "Each finding is ok, a note (--) or wrong (!!), with what was expected and what "
+                           "to do: variables, tables, cache, compilers and devices. At the end every "
+                           "setting with its value and where that came from.",
+                   .examples = {{"kiln doctor", "for a person"}, {"kiln doctor --json", "for a program"}},
+                   .exits = {{0, "nothing is wrong"},
+                             {2, "bad usage, or a variable or a table is malformed"},
+                             {3, "the machine lacks something"},
+                             {130, "interrupted"}}});
     command->callback(
         [&invocation] { invocation.run = [&invocation] { return doctor(invocation.common); }; });
 }

@@ -264,6 +264,21 @@ void add_explain(CLI::App& app, Invocation& invocation) {
     command->add_option("--m", options->m, "tokens in the call, from 1 (0 launches nothing)")->required();
     command->add_option("--target", options->target, "gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
     command->add_option("--cu-num", options->cu_num, kCuNumHelp);
+    invocation.manuals.describe(
+        *command,
+        {.text = "A problem is OPERATOR key=value ..., where operators are linear, router, "
+                 "moe_sort and fused_moe: linear n=4608 k=4096. Says which row of which table "
+                 "serves it, which other rows it hides, the bucket for M, its template, constants "
+                 "and kernels, and whether they are in the cache. Compiles nothing and touches no "
+                 "device.",
+         .examples =
+             {{"kiln explain linear n=4608 k=4096 --m 8", "what a launch with 8 tokens would run on gfx950"},
+              {"kiln explain --json router hidden=4096 experts=512 top_k=10 --m 1 --target gfx950:xnack-",
+               "the same for a target, for a program"}},
+         .exits = {{0, "it is served, or declined with a reason: that is an answer too"},
+                   {2, "bad usage or bad input"},
+                   {3, "the environment lacks something"},
+                   {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return explain(*options, invocation.common); };
     });

@@ -80,18 +80,17 @@ void add_export_csv(CLI::App& app, Invocation& invocation) {
                         "a new file, with its folders; standard output when left out");
     command->add_option("--cu-num", options->cu_num,
                         "what stands in that column for rows that do not say; empty when left out");
-    command->footer(
-        "What import-csv made is written as it was. Other buckets are written for each power of two that "
-        "they "
-        "serve, with\n"
-        "times only where they were measured, end to end; what a cost model says is not.\n"
-        "What the form has no words for is listed on stderr, with the reason; rows of other operators are "
-        "counted.\n"
-        "Exit codes: 0 all of fused_moe is in the file; 1 some has no counterpart in the form: the rest is "
-        "in it;\n"
-        "2 bad usage, a faulty table, or a file of the name of --out is there; 3 the file can not be "
-        "written;\n"
-        "130 interrupted.");
+    invocation.manuals.describe(
+        *command, {.text = "What import-csv made is written as it was. Other buckets are written for each "
+                           "power of two that they serve, with times only where they were measured, end to "
+                           "end; what a cost model says is not.\n\nWhat the form has no words for is listed "
+                           "on stderr, with the reason; rows of other operators are counted.",
+                   .examples = {{"kiln export-csv model.json -o tuned.csv", "one table's rows"}},
+                   .exits = {{0, "all of fused_moe is in the file"},
+                             {1, "some has no counterpart in the form: the rest is in it"},
+                             {2, "bad usage, a faulty table, or a file of the name of --out is there"},
+                             {3, "the file can not be written"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return export_csv(*options, invocation.common); };
     });

@@ -170,18 +170,20 @@ void add_import_csv(CLI::App& app, Invocation& invocation) {
         "--fill", options->fill,
         "where the file has no row for some M, or for problems that demand determinism, take what the "
         "tables have for it now");
-    command->footer(
-        "A row for token T becomes a bucket up to max_m T of fused_moe/mxmoe; each row's cells are kept in "
-        "the "
-        "provenance, and\n"
-        "whether its time is end to end or a sum of stages. cu_num comes along: the table then serves such "
-        "devices only.\n"
-        "Rows that have no counterpart here are listed on stderr, with line and reason.\n"
-        "Exit codes: 0 every row of the file is in the table; 1 some have no counterpart: the others are in "
-        "it;\n"
-        "2 bad usage, a file that is malformed (nothing is written), or a file of the name of --out is "
-        "there;\n"
-        "3 the table can not be written; 130 interrupted.");
+    invocation.manuals.describe(
+        *command,
+        {.text = "A row for token T becomes a bucket up to max_m T of fused_moe/mxmoe; each row's "
+                 "cells are kept in the provenance, and whether its time is end to end or a sum "
+                 "of stages. cu_num comes along: the table then serves such devices only.\n\nRows "
+                 "that have no counterpart here are listed on stderr, with line and reason.",
+         .examples = {{"kiln import-csv tuned.csv --fill -o tuned.json", "a table that serves every M"}},
+         .exits = {{0, "every row of the file is in the table"},
+                   {1, "some have no counterpart: the others are in it"},
+                   {2,
+                    "bad usage, a file that is malformed (nothing is written), or a file of the name of "
+                    "--out is there"},
+                   {3, "the table can not be written"},
+                   {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return import_csv(*options, invocation.common); };
     });

@@ -60,6 +60,15 @@ ExitCode ls(const CommonOptions& common) {
 
 void add_ls(CLI::App& app, Invocation& invocation) {
     auto* command = app.add_subcommand("ls", "list what the cache holds");
+    invocation.manuals.describe(
+        *command,
+        {.text = "Each entry with its kernel, target, size and key; then the layers of "
+                 "KILN_CACHE_PATH. kiln show takes the beginning of a key.",
+         .examples = {{"kiln ls", "a line for each entry"}, {"kiln ls --json", "all of it, for a program"}},
+         .exits = {{0, "listed"},
+                   {2, "bad usage, or a variable that is malformed"},
+                   {3, "the cache can not be read"},
+                   {130, "interrupted"}}});
     command->callback([&invocation] { invocation.run = [&invocation] { return ls(invocation.common); }; });
 }
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "kiln/kiln.h"
+#include "runtime/service/version.hpp"
 #include "tools/kiln/command.hpp"
 #include "tools/kiln/interrupt.hpp"
 #include "tools/kiln/output.hpp"
@@ -20,10 +20,29 @@ namespace {
 
 using kiln::cli::ExitCode;
 
-constexpr const char* kFooter =
-    "A problem is OPERATOR key=value ..., for example: linear n=4608 k=4096\n"
-    "Exit codes: 0 all well; 1 something failed its check; 2 bad usage or bad input;\n"
-    "3 the environment lacks something (kiln doctor says what); 130 interrupted";
+// Of the program as a whole.
+kiln::cli::Manual make_manual() {
+    return {
+        .text =
+            "kiln keeps GPU kernels as source templates, specialises one the first time that a shape is "
+            "asked "
+            "for, compiles it, keeps the code object on disk and launches it. Shape tables, files of JSON "
+            "that "
+            "anyone can edit, say which kernel serves which problem; nothing here needs a GPU, since a "
+            "simulator of the gfx950 comes along.\n\n"
+            "A problem is OPERATOR key=value ..., where operators are linear, router, moe_sort and "
+            "fused_moe: "
+            "linear n=4608 k=4096. With no TABLE named, a command uses the shipped tables and the user's. "
+            "kiln COMMAND --help, or the page kiln-COMMAND(1), says the rest of each.",
+        .examples = {{"kiln doctor", "what kiln finds on this machine, and what it does without"},
+                     {"kiln warm --target gfx950", "compile ahead what the tables name"},
+                     {"kiln verify linear n=4608 k=4096", "run it and compare with a reference"}},
+        .exits = {{0, "all well"},
+                  {1, "something failed its check"},
+                  {2, "bad usage or bad input"},
+                  {3, "the environment lacks something (kiln doctor says what)"},
+                  {130, "interrupted"}}};
+}
 
 // Of a command's own help, which stands alone.
 constexpr const char* kCommonOptions =
@@ -38,6 +57,16 @@ ExitCode finish(ExitCode code) {
     }
     kiln::cli::print_diagnostic("standard output could not be written");
     return std::max(code, ExitCode::environment);
+}
+
+ExitCode run(kiln::cli::Invocation& invocation) {
+    try {
+        return invocation.run();
+    } catch (const std::exception& error) {
+        return kiln::cli::report(
+            {kiln::ErrorCode::internal, kiln::Stage::configure, fmt::format("unexpected: {}", error.what())},
+            invocation.common);
+    }
 }
 
 // Parsing stops at the first fault, so --json may stand behind it.
@@ -61,6 +90,7 @@ void refuse_odd_values(CLI::App& app) {
         if (option->get_expected_max() == 0) {
             option->disable_flag_override();
         } else {
+            option->type_name("VALUE");
             option->check([](const std::string& value) {
                 return value.empty() ? std::string("expected a value, found an empty one") : std::string();
             });
@@ -80,14 +110,13 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
 
     CLI::App app("GPU kernels as source templates, specialised on demand, cached, launched", "kiln");
-    app.set_version_flag("--version", fmt::format("kiln {}.{}.{}", KILN_VERSION_MAJOR, KILN_VERSION_MINOR,
-                                                  KILN_VERSION_PATCH));
+    app.set_version_flag("--version", fmt::format("kiln {}", kiln::service::kVersion));
     app.require_subcommand(0, 1);
     app.fallthrough();
-    app.footer(kFooter);
-
     kiln::cli::Invocation invocation;
     invocation.common.json = wants_json(argc, argv);
+    invocation.manuals.describe(app, make_manual());
+
     app.add_flag("--json", invocation.common.json,
                  "print one JSON document on stdout and nothing else there");
     app.add_option("--device", invocation.common.device, "auto, hip, cuda or sim (KILN_DEVICE)")
@@ -114,6 +143,7 @@ int main(int argc, char** argv) {
     kiln::cli::add_clear(app, invocation);
     kiln::cli::add_bundle(app, invocation);
     kiln::cli::add_doctor(app, invocation);
+    kiln::cli::add_man_pages(app, invocation);
 
     refuse_odd_values(app);
     for (auto* command : app.get_subcommands({})) {
@@ -151,12 +181,13 @@ int main(int argc, char** argv) {
                                             invocation.common);
         return static_cast<int>(finish(code));
     }
-    try {
-        return static_cast<int>(finish(invocation.run()));
-    } catch (const std::exception& error) {
-        const auto code = kiln::cli::report(
-            {kiln::ErrorCode::internal, kiln::Stage::configure, fmt::format("unexpected: {}", error.what())},
-            invocation.common);
-        return static_cast<int>(finish(code));
+    if (const auto fit = invocation.metrics.check(); !fit) {
+        return static_cast<int>(finish(kiln::cli::report(fit.error(), invocation.common)));
     }
+    const auto code = finish(run(invocation));
+    if (const auto written = invocation.metrics.write(code); !written) {
+        kiln::cli::print_diagnostic(written.error().message);
+        return static_cast<int>(std::max(code, ExitCode::environment));
+    }
+    return static_cast<int>(code);
 }

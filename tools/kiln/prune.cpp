@@ -109,6 +109,15 @@ void add_prune(CLI::App& app, Invocation& invocation) {
                         "until the entries are no larger than this, 500MB or 10GiB say (KILN_CACHE_LIMIT)");
     command->add_option("--max-age", options->max_age, "entries not used for longer than this, 30d say");
     command->add_flag("--dry-run", options->dry_run, "say what would be removed, and remove nothing");
+    invocation.manuals.describe(
+        *command, {.text = "Entries that other processes use at the moment are safe: what they loaded stays "
+                           "loaded, and what they miss they compile again.",
+                   .examples = {{"kiln prune --max-size 5GiB --max-age 30d", "both bounds"},
+                                {"kiln prune --max-age 30d --dry-run", "only what would go"}},
+                   .exits = {{0, "removed, or nothing to remove"},
+                             {2, "bad usage, or a variable that is malformed"},
+                             {3, "the cache can not be read or written"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return prune(*options, invocation.common); };
     });
@@ -120,6 +129,16 @@ void add_clear(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<RemovalOptions>();
     command->add_flag("--dry-run", options->dry_run, "say what would be removed, and remove nothing");
     command->add_flag("--yes,-y", options->yes, "do not ask, where a person sits at a terminal");
+    invocation.manuals.describe(
+        *command,
+        {.text = "The folder and whatever else lies in it stay. Layers of KILN_CACHE_PATH are not "
+                 "touched.",
+         .examples = {{"kiln clear --yes", "without a question"}},
+         .exits = {
+             {0, "empty"},
+             {2, "bad usage, a variable that is malformed, or a question that was not answered with yes"},
+             {3, "the cache can not be read or written"},
+             {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return clear(*options, invocation.common); };
     });

@@ -257,17 +257,19 @@ void add_report(CLI::App& app, Invocation& invocation) {
     command->add_flag("--markdown", options->markdown,
                       "Markdown alone; what standard output gets by default");
     command->add_flag("--html", options->html, "the page alone: one file that needs nothing beside itself");
-    command->footer(
-        "For each problem the time of each candidate by M, the winner, where another template takes over, "
-        "and what\n"
-        "bounds it. Measured times, a model's costs, published times end to end and published sums of stages "
-        "each "
-        "stand\n"
-        "in charts of their own. Of a table those rows count whose provenance says times.\n"
-        "Exit codes: 0 a report; 1 nothing in the files says a time, and nothing is written; 2 bad usage, a "
-        "file that "
-        "is\n"
-        "malformed, or one of the name is there; 3 the folder can not be written; 130 interrupted.");
+    invocation.manuals.describe(
+        *command,
+        {.text = "For each problem the time of each candidate by M, the winner, where another "
+                 "template takes over, and what bounds it. Measured times, a model's costs, "
+                 "published times end to end and published sums of stages each stand in charts of "
+                 "their own. Of a table those rows count whose provenance says times.",
+         .examples = {{"kiln report results.jsonl -o results", "results/report.md and results/report.html"},
+                      {"kiln report results.jsonl --markdown", "on standard output"}},
+         .exits = {{0, "a report"},
+                   {1, "nothing in the files says a time, and nothing is written"},
+                   {2, "bad usage, a file that is malformed, or one of the name is there"},
+                   {3, "the folder can not be written"},
+                   {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return run_report(*options, invocation.common); };
     });

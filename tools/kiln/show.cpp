@@ -318,6 +318,21 @@ void add_show(CLI::App& app, Invocation& invocation) {
     parts->add_flag("--key", options->key, "the key document and its digest");
     parts->add_flag("--meta", options->meta, "registers, LDS, spills, arguments (the default)");
     parts->require_option(0, 1);
+    invocation.manuals.describe(
+        *command,
+        {.text = "A problem is OPERATOR key=value ..., where operators are linear, router, "
+                 "moe_sort and fused_moe: linear n=4608 k=4096. What is not in the cache is "
+                 "compiled first. A bucket of several stages is printed stage by stage, each "
+                 "under its template's name.",
+         .examples = {{"kiln show linear n=4608 k=4096 --m 8", "registers, LDS, spills and arguments"},
+                      {"kiln show linear n=4608 k=4096 --m 8 --isa", "the disassembly"},
+                      {"kiln show --source router hidden=4096 experts=512 top_k=10 --m 1",
+                       "the source with its constants"}},
+         .exits = {{0, "printed"},
+                   {1, "declined, or it does not compile"},
+                   {2, "bad usage or bad input, or no such entry"},
+                   {3, "no compiler and not in the cache"},
+                   {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return show(*options, invocation.common); };
     });

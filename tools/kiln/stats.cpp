@@ -194,6 +194,15 @@ ExitCode stats(const CommonOptions& common) {
 
 void add_stats(CLI::App& app, Invocation& invocation) {
     auto* command = app.add_subcommand("stats", "count what the cache holds, and what could be removed");
+    invocation.manuals.describe(
+        *command, {.text = "Entries and bytes by operator, target and compiler, when they were used last, "
+                           "what could be removed, and which layers another compiler built. Counts entries "
+                           "on disk; what a running program hit and missed, kiln_service_metrics says there.",
+                   .examples = {{"kiln stats", "for a person"}, {"kiln stats --json", "for a program"}},
+                   .exits = {{0, "counted"},
+                             {2, "bad usage, or a variable that is malformed"},
+                             {3, "the cache can not be read"},
+                             {130, "interrupted"}}});
     command->callback([&invocation] { invocation.run = [&invocation] { return stats(invocation.common); }; });
 }
 

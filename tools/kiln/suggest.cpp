@@ -98,13 +98,19 @@ void add_suggest(CLI::App& app, Invocation& invocation) {
     command->add_option("--target", options->target, "gfx950, gfx950:xnack-, sm_90a (KILN_TARGET)");
     command->add_option("--out", options->out, "a new file, with its folders; standard output when left out");
     command->add_flag("--again", options->again, "for a problem that is served, too");
-    command->footer(
-        "A problem is OPERATOR key=value ..., for example: linear n=48 k=384\n"
-        "Exit codes: 0 a row was written, or the problem is served already: then nothing is, and stderr says "
-        "so;\n"
-        "1 the operator declines it; 2 bad usage, no constants that serve it on that target, or a file of "
-        "that\nname is there; 3 the file can not be written;\n"
-        "130 interrupted.");
+    invocation.manuals.describe(
+        *command,
+        {.text = "A problem is OPERATOR key=value ..., where operators are linear, router, "
+                 "moe_sort and fused_moe: linear n=4608 k=4096. The constants follow from the "
+                 "shape; nothing is compiled or timed: kiln tune does that.",
+         .examples = {{"kiln suggest linear n=48 k=384 --out ~/.config/kiln/shapes/my-model.json",
+                       "where every service of this user finds it"}},
+         .exits = {
+             {0, "a row was written, or the problem is served already: then nothing is, and stderr says so"},
+             {1, "the operator declines it"},
+             {2, "bad usage, no constants that serve it on that target, or a file of that name is there"},
+             {3, "the file can not be written"},
+             {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return suggest(*options, invocation.common); };
     });

@@ -283,6 +283,7 @@ ExitCode run_tune(const TuneWords& words, Invocation& invocation) {
     }
     const std::shared_ptr<service::Service> shared = std::move(*opened);
     auto& service = *shared;
+    invocation.metrics.follow(shared);
     const auto device = service.device(options->ordinal);
     if (!device) {
         return report(device.error(), common);
@@ -319,6 +320,9 @@ ExitCode run_tune(const TuneWords& words, Invocation& invocation) {
         return report(table.error(), common);
     }
     const bool has_rows = has_new_rows(*result);
+    for (const auto& [status, count] : count_statuses(*result)) {
+        invocation.metrics.count(status, count);
+    }
     print_complaints(*result);
     if (common.json) {
         print_document(*result, *table, words);
@@ -372,12 +376,27 @@ void add_tune(CLI::App& app, Invocation& invocation) {
     command->add_flag("--retry", words->retry, "with --resume: try again what failed, hung or crashed");
     command->add_option("--seed", words->seed, "of the random inputs")->capture_default_str();
     command->add_option("--ordinal", words->ordinal, "which device")->capture_default_str();
-    command->footer(
-        "On a GPU replays of graphs are timed, with weights that no cache holds. On the simulator a cost "
-        "model\n"
-        "decides: its rows are marked \"model\", and never take the place of measured ones.\n"
-        "Exit codes: 0 tuned, whether or not anything better was found; 1 no candidate came to an end well;\n"
-        "2 bad usage or bad input; 3 the environment lacks something; 130 interrupted: --resume goes on.");
+    add_metrics_file(*command, invocation,
+                     {to_text(tune::Status::ok), to_text(tune::Status::failed), to_text(tune::Status::wrong),
+                      to_text(tune::Status::hung), to_text(tune::Status::crashed)});
+    invocation.manuals.describe(
+        *command, {.text = "A problem is OPERATOR key=value ..., where operators are linear, router, "
+                           "moe_sort and fused_moe: linear n=4608 k=4096. Each combination of constants is "
+                           "compiled ahead, run in a process of its own, compared with the reference and "
+                           "only then timed; what serves now stays unless it is beaten.\n\nOn a GPU replays "
+                           "of graphs are timed, with weights that no cache holds. On the simulator a cost "
+                           "model decides: its rows are marked \"model\", and never take the place of "
+                           "measured ones.\n\nInterrupted (Ctrl-C), it keeps what --all-candidates has; "
+                           "--resume goes on from there.",
+                   .examples = {{"kiln tune linear n=4096 k=2048 --m 8,16,24,32 --out mine.json",
+                                 "the best row goes into a table"},
+                                {"kiln tune linear n=4096 k=2048 --m 8 --all-candidates all.jsonl --resume",
+                                 "a tune that was stopped goes on"}},
+                   .exits = {{0, "tuned, whether or not anything better was found"},
+                             {1, "no candidate came to an end well"},
+                             {2, "bad usage or bad input"},
+                             {3, "the environment lacks something"},
+                             {130, "interrupted: --resume goes on"}}});
     command->callback([&invocation, words] {
         invocation.run = [&invocation, words] { return run_tune(*words, invocation); };
     });

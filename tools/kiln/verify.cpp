@@ -353,6 +353,7 @@ ExitCode verify(const VerifyOptions& options, Invocation& invocation) {
     // Shared with the grace, which lives longer than this function.
     const std::shared_ptr<service::Service> shared = std::move(*opened);
     auto& service = *shared;
+    invocation.metrics.follow(shared);
     const auto device = service.device(trials->ordinal);
     if (!device) {
         return report(device.error(), common);
@@ -401,6 +402,9 @@ ExitCode verify(const VerifyOptions& options, Invocation& invocation) {
     }
     const Run run = {info, std::move(cases), service.statistics().compiles, invocation.grace->requested()};
     const auto tally = count(run.cases);
+    invocation.metrics.count("passed", tally.passed);
+    invocation.metrics.count("failed", tally.failed);
+    invocation.metrics.count("declined", tally.declined);
     print_complaints(run.cases);
     if (common.json) {
         print_json_document(run, tally, *trials);
@@ -429,6 +433,25 @@ void add_verify(CLI::App& app, Invocation& invocation) {
         "--sanitize", options->sanitize,
         "on the simulator: also under every order of work-groups and both extremes of visibility, with every "
         "check");
+    add_metrics_file(*command, invocation, {"passed", "failed", "declined"});
+    invocation.manuals.describe(
+        *command, {.text = "A problem is OPERATOR key=value ..., where operators are linear, router, "
+                           "moe_sort and fused_moe: linear n=4608 k=4096. Every case is launched, replayed "
+                           "from a graph where the device has graphs, and compared with what a float64 "
+                           "computation on the host gives; each operator has bounds of its own. On the "
+                           "simulator it counts what was executed as well.\n\nInterrupted (Ctrl-C), it ends "
+                           "the compile under way, waits for the case on the device, and says what it "
+                           "found; a second time ends it at once.",
+                   .examples = {{"kiln verify linear n=5120 k=4096 --m 1,8,16-32",
+                                 "one problem at these numbers of tokens"},
+                                {"kiln verify --device sim --sanitize router --m 1",
+                                 "with every check of the simulator"},
+                                {"kiln verify --json model.json", "all rows of a table, for a program"}},
+                   .exits = {{0, "every case passed"},
+                             {1, "one failed, or all were declined"},
+                             {2, "bad usage or bad input, or no row to look at"},
+                             {3, "no device, or a kernel that is not in the cache and can not be compiled"},
+                             {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return verify(*options, invocation); };
     });

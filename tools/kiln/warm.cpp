@@ -77,7 +77,9 @@ void print_summary(const service::WarmSummary& summary, service::Service& servic
 }
 
 ExitCode compile_all(service::Service& service, const Selection& selection, unsigned jobs,
-                     const CommonOptions& common, Grace& grace) {
+                     Invocation& invocation) {
+    const auto& common = invocation.common;
+    const Grace& grace = *invocation.grace;
     service::WarmSummary summary;
     {
         ProgressBar progress(common.json);
@@ -96,6 +98,13 @@ ExitCode compile_all(service::Service& service, const Selection& selection, unsi
         print_diagnostic(fmt::format("{} of {} specialisations could not be kept in the cache", lost,
                                      summary.compiled + summary.hits));
         exit_code = std::max(exit_code, ExitCode::environment);
+    }
+    for (const auto& [result, number] : {std::pair("compiled", summary.compiled),
+                                         {"hits", summary.hits},
+                                         {"failed", summary.failed},
+                                         {"skipped", summary.skipped},
+                                         {"lost", lost}}) {
+        invocation.metrics.count(result, number);
     }
     if (common.json) {
         Json items = Json::array();
@@ -123,11 +132,14 @@ ExitCode compile_all(service::Service& service, const Selection& selection, unsi
 // Says what compile_all() would do. With --check, 1 when it would compile anything; a gate that looked at
 // nothing has not passed either, unless all there is to look at is in other shards.
 ExitCode look_only(service::Service& service, const Selection& selection, bool check,
-                   const CommonOptions& common) {
+                   Invocation& invocation) {
+    const auto& common = invocation.common;
     const auto& selected = selection.wanted;
     const auto checks = service.check_warm(selected);
     const auto hits = std::ranges::count_if(checks, &service::WarmCheck::cached);
     const auto missing = static_cast<std::ptrdiff_t>(selected.size()) - hits;
+    invocation.metrics.count("hits", static_cast<std::uint64_t>(hits));
+    invocation.metrics.count("missing", static_cast<std::uint64_t>(missing));
     Json items = Json::array();
     for (std::size_t i = 0; i < selected.size(); ++i) {
         auto item = describe_wanted(selected[i]);
@@ -187,7 +199,9 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     if (!opened) {
         return report(opened.error(), common);
     }
-    auto& service = **opened;
+    const std::shared_ptr<service::Service> shared = std::move(*opened);
+    auto& service = *shared;
+    invocation.metrics.follow(shared);
     const auto target = asked_target(options.target, service.settings());
     if (cu_num->has_value() && target.empty()) {
         return report(Error{ErrorCode::bad_input, Stage::configure,
@@ -209,11 +223,11 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
         print("{}\n", shard_line(*selected));
     }
     if (options.dry_run || options.check) {
-        return look_only(service, *selected, options.check, common);
+        return look_only(service, *selected, options.check, invocation);
     }
     // Service::warm looks at the flag.
     invocation.grace = std::make_unique<Grace>([] {});
-    return compile_all(service, *selected, *jobs, common, *invocation.grace);
+    return compile_all(service, *selected, *jobs, invocation);
 }
 
 }  // namespace
@@ -228,26 +242,33 @@ void add_warm(CLI::App& app, Invocation& invocation) {
     command->add_option("--cu-num", options->cu_num, kCuNumHelp);
     command->add_option("--jobs", options->jobs, "compiles at once; one for each core when left out");
     command->add_option("--shard", options->shard, kShardHelp);
+    add_metrics_file(*command, invocation, {"compiled", "hits", "failed", "skipped", "lost", "missing"});
     command->add_flag("--dry-run", options->dry_run, "compile nothing, list what would be compiled");
     command->add_flag("--check", options->check,
                       "compile nothing, and end with 1 if anything would be: a gate for deployments");
-    command->footer(
-        "A problem is OPERATOR key=value ..., for example: linear n=4608 k=4096\n"
-        "--check asks for what a service here would use: with a compiler, entries of this very compiler, "
-        "and\n"
-        "of bundles any; without one, entries of any.\n"
-        "What KILN_DISABLE switches off is left out; where it leaves nothing, --check ends with 1.\n"
-        "Without --target, rows for processors that nothing here compiles for are left out too; rows with "
-        "cu_num are taken.\n"
-        "--shard needs no word between machines: each computes the same split from the same tables, kiln and "
-        "KILN_DISABLE,\n"
-        "whatever its cache holds. A row that is added moves few of the others.\n"
-        "Interrupted (Ctrl-C), it keeps what is compiled and says what it did; a second time ends it at "
-        "once.\n"
-        "Exit codes: 0 all is in the cache; 1 a compile failed, or --check found something missing;\n"
-        "2 bad usage, or a table or variable that is malformed; 3 no compiler, or no cache that can be "
-        "written;\n"
-        "130 interrupted.");
+    invocation.manuals.describe(
+        *command,
+        {.text = "With no TABLE named, the shipped tables and the user's are used; with some, "
+                 "those in place of all others. With no problem, all their rows. A problem is "
+                 "OPERATOR key=value ..., where operators are linear, router, moe_sort and "
+                 "fused_moe: linear n=4608 k=4096.\n\n--check asks for what a service here would "
+                 "use: with a compiler, entries of this very compiler, and of bundles any; "
+                 "without one, entries of any. What KILN_DISABLE switches off is left out; where "
+                 "it leaves nothing, --check ends with 1.\n\nWithout --target, rows for processors "
+                 "that nothing here compiles for are left out too; rows with cu_num are taken.\n\n"
+                 "--shard needs no word between machines: each computes the same split from the "
+                 "same tables, kiln and KILN_DISABLE, whatever its cache holds. A row that is "
+                 "added moves few of the others.\n\nInterrupted (Ctrl-C), it keeps what is compiled "
+                 "and says what it did; a second time ends it at once.",
+         .examples = {{"kiln warm --target gfx950", "all that the tables name for one target"},
+                      {"kiln warm model.json linear n=4608 k=4096", "one problem of one table"},
+                      {"kiln warm --check --metrics-file /var/lib/node_exporter/kiln_warm.prom",
+                       "is everything there? with the answer for Prometheus"}},
+         .exits = {{0, "all is in the cache"},
+                   {1, "a compile failed, or --check found something missing"},
+                   {2, "bad usage, or a table or variable that is malformed"},
+                   {3, "no compiler, or no cache that can be written"},
+                   {130, "interrupted"}}});
     command->callback([&invocation, options] {
         invocation.run = [&invocation, options] { return warm(*options, invocation); };
     });

@@ -25,11 +25,12 @@ python3-numpy       python:numpy
 python3-yaml        python:yaml
 openssl             command:openssl
 '
-# Wanted by those who change kiln: the checks of its form.
+# Wanted by those who change kiln: the checks of its form, that of its manual pages among them.
 style_packages='
 git                 command:git
 clang-format-14     command:clang-format-14
 clang-tidy-14       command:clang-tidy-14
+groff-base          command:groff
 '
 # Wanted by the fuzz targets.
 fuzz_packages='
