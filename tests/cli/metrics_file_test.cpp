@@ -114,6 +114,13 @@ TEST_CASE_FIXTURE(Machine, "MetricsFileOfVerifyAndOfABundleSayTheirResults") {
     REQUIRE_MESSAGE(made.exit_code == 0, made.err);
     CHECK(page().at("kiln_run_exit_code", {{"command", "bundle create"}}) == 0);
     CHECK(result(page(), "bundle create", "hits") + result(page(), "bundle create", "compiled") > 0);
+
+    // What the command itself writes is not written over.
+    file = pages / "both.kiln";
+    const auto both = run(with({"bundle", "create", "--target", "gfx950", "-o", file.string()}, kProblem));
+    CHECK(both.exit_code == 3);
+    CHECK(contains(both.err, "found other contents"));
+    CHECK(run_kiln({"bundle", "verify", file.string()}, environment).exit_code == 0);
 }
 
 TEST_CASE_FIXTURE(Machine, "MetricsFileIsWrittenWhenNoServiceOpens") {
@@ -184,7 +191,21 @@ TEST_CASE_FIXTURE(Machine, "MetricsFileThatCanNotBeIsSaidBeforeAnythingIsDone") 
     file = pages;
     const auto is_folder = run(with({"warm"}, kProblem));
     CHECK(is_folder.exit_code == 2);
-    CHECK(contains(is_folder.err, "expected a file, found a folder"));
+    CHECK(contains(is_folder.err, "found a folder"));
+    file = pages / "link";
+    fs::create_symlink("target", file);
+    CHECK(run(with({"warm"}, kProblem)).exit_code == 2);
+    CHECK(fs::is_symlink(file));
+    file = pages / "pipe";  // as a device is none
+    REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+    CHECK(run(with({"warm"}, kProblem)).exit_code == 2);
+    CHECK(fs::is_fifo(file));
+    file = pages / "notes";
+    std::ofstream(file) << "of mine\n";
+    const auto notes = run(with({"warm"}, kProblem));
+    CHECK(notes.exit_code == 2);
+    CHECK(contains(notes.err, "found other contents"));
+    CHECK(contents(file) == "of mine\n");
     CHECK_FALSE(fs::exists(folder.path() / "cache"));
     // An option of the commands that take long, no others.
     CHECK(run({"ls"}).exit_code == 2);

@@ -17,7 +17,8 @@ void add_metrics_file(CLI::App& command, Invocation& invocation, std::vector<std
             invocation.metrics.file = file;
             invocation.metrics.begin(name, results);
         },
-        "a page of metrics for Prometheus about this run, written when it ends, however it ends; "
+        "a page of metrics for Prometheus about this run, written when it ends, even by a failure or a "
+        "signal; nothing but such a page is replaced; "
         "FOLDER/X.prom "
         "for the node exporter");
 }

@@ -1,9 +1,11 @@
 #include "tools/kiln/run_metrics.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,8 +17,35 @@
 namespace kiln::cli {
 namespace {
 
+constexpr char kPageHead[] = "# HELP kiln_";
+
 using prometheus::Page;
 using prometheus::Type;
+
+// Nothing but a page of ours is replaced: not a file of the user's, a device (/dev/stdout) or a link.
+Result<void> check_replaceable(const std::string& file) {
+    struct stat info {};
+    if (::lstat(file.c_str(), &info) != 0) {
+        return errno == ENOENT ? Result<void>()
+                               : fail(ErrorCode::io, Stage::configure,
+                                      fmt::format("--metrics-file: {}", system_message("stat", file, errno)));
+    }
+    const auto refuse = [&file](std::string_view found) -> Result<void> {
+        return fail(
+            ErrorCode::bad_input, Stage::configure,
+            fmt::format("--metrics-file {}: expected a new file or a page of kiln's metrics, found {}", file,
+                        found));
+    };
+    if (!S_ISREG(info.st_mode)) {
+        return refuse(S_ISDIR(info.st_mode)   ? "a folder"
+                      : S_ISLNK(info.st_mode) ? "a symbolic link"
+                                              : "no regular file");
+    }
+    char head[sizeof(kPageHead) - 1] = {};
+    std::ifstream(file, std::ios::binary).read(head, sizeof(head));
+    const bool is_page = std::string_view(head, sizeof(head)) == kPageHead;
+    return info.st_size == 0 || is_page ? Result<void>() : refuse("other contents");
+}
 
 double seconds(std::chrono::system_clock::duration time) {
     return std::chrono::duration<double>(time).count();
@@ -39,10 +68,8 @@ Result<void> RunMetrics::check() const {
     if (file.empty()) {
         return {};
     }
-    std::error_code error;
-    if (std::filesystem::is_directory(file, error)) {
-        return fail(ErrorCode::bad_input, Stage::configure,
-                    fmt::format("--metrics-file {}: expected a file, found a folder", file));
+    if (auto replaceable = check_replaceable(file); !replaceable) {
+        return replaceable;
     }
     auto folder = std::filesystem::path(file).parent_path();
     folder = folder.empty() ? "." : folder;
@@ -73,6 +100,10 @@ Result<void> RunMetrics::write(ExitCode code) const {
     }
     if (service_ != nullptr) {
         service::add_metrics(*service_, page);
+    }
+    // By now the command itself may have written under that name.
+    if (auto replaceable = check_replaceable(file); !replaceable) {
+        return replaceable;
     }
     return publish_file(file, as_bytes(page.text()), Stage::configure, Readers::everyone);
 }

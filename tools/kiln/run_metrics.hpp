@@ -32,7 +32,7 @@ class RunMetrics {
     void count(std::string_view result, std::uint64_t number);
 
     // Before the command runs: whether the file's folder is there and takes files, so that no long run ends
-    // without one. ok where none is asked for.
+    // without one; and whether what has that name is a page of an earlier run. ok where none is asked for.
     [[nodiscard]] Result<void> check() const;
     // After it, however it ended: a reader sees the old file or the whole new one.
     [[nodiscard]] Result<void> write(ExitCode code) const;
