@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -103,7 +104,24 @@ BundleFile::~BundleFile() {
 }
 
 Result<void> publish_bundle(const fs::path& path, ByteView bundle) {
-    return publish_file(path, bundle, Stage::cache, Readers::everyone);
+    auto whole = path;
+    whole += fmt::format(".{}.new", ::getpid());
+    if (auto written = publish_file(whole, bundle, Stage::cache, Readers::everyone); !written) {
+        return written;
+    }
+    const int error = ::link(whole.c_str(), path.c_str()) == 0 ? 0 : errno;  // which replaces nothing
+    ::unlink(whole.c_str());
+    if (error == EEXIST) {
+        return fail(ErrorCode::bad_input, Stage::cache,
+                    fmt::format("{}: expected no file of that name, found one", path.string()));
+    }
+    const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    const UniqueFd in(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (error != 0 || !in.valid() || ::fsync(in.get()) != 0) {
+        return fail(ErrorCode::io, Stage::cache,
+                    system_message(error != 0 ? "link" : "fsync", path, error != 0 ? error : errno));
+    }
+    return {};
 }
 
 }  // namespace kiln::cache

@@ -2,8 +2,8 @@
 //
 // What an entry holds is run with this user's rights. So the file must belong to root or the user and must
 // not be writable by group or others, as layer.hpp says of folders; and where trusted keys are named, one of
-// them must have signed it. A bundle is replaced by renaming another over it, as publish_bundle() does, never
-// by writing into it: whoever has it open goes on with the old one.
+// them must have signed it. A bundle is replaced by renaming another over it, never by writing into it:
+// whoever has it open goes on with the old one.
 #pragma once
 
 #include <chrono>
@@ -53,7 +53,7 @@ class BundleFile {
 [[nodiscard]] Result<std::unique_ptr<Layer>> open_bundle_layer(const std::filesystem::path& path,
                                                                const TrustedKeys& trusted);
 
-// Puts a bundle's bytes in place atomically and durably, readable by everybody.
+// Puts it in place atomically and durably, readable by everybody; bad_input where anything is there already.
 [[nodiscard]] Result<void> publish_bundle(const std::filesystem::path& path, ByteView bundle);
 
 }  // namespace kiln::cache

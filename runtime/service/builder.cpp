@@ -174,15 +174,7 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
         if (std::optional<ArtifactPtr> found = look_by_request(specialisation, Count::yes)) {
             return *std::move(found);
         }
-        key = this->key(specialisation);
-    }
-    if (!key) {
-        count_miss();
-        return fail(ErrorCode::environment, Stage::compile,
-                    fmt::format("{} is not in the cache and can not be compiled: {}", label(specialisation),
-                                key.error().message));
-    }
-    if (std::optional<ArtifactPtr> found = look(specialisation, *key, Count::yes)) {
+    } else if (std::optional<ArtifactPtr> found = look(specialisation, *key, Count::yes)) {
         return *std::move(found);
     }
     if (!jit_) {
@@ -190,6 +182,15 @@ Builder::Outcome Builder::build(const operators::Specialisation& specialisation)
         return fail(ErrorCode::environment, Stage::compile,
                     fmt::format("{} is not in the cache, and KILN_JIT=off forbids to compile it",
                                 label(specialisation)));
+    }
+    if (!key) {
+        key = this->key(specialisation);
+    }
+    if (!key) {
+        count_miss();
+        return fail(ErrorCode::environment, Stage::compile,
+                    fmt::format("{} is not in the cache and can not be compiled: {}", label(specialisation),
+                                key.error().message));
     }
     std::unique_ptr<cache::BuildLock> build_lock;
     if (places_.store != nullptr) {

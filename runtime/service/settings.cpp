@@ -189,7 +189,7 @@ Result<void> interpret(Settings& settings) {
     for (const std::string& file : split(trusted_keys.value, ':')) {
         settings.trusted_keys.emplace_back(file);
     }
-    if (settings.trusted_keys.empty() && !trusted_keys.value.empty()) {
+    if (settings.trusted_keys.empty() && trusted_keys.origin != Origin::preset) {
         return bad_value(trusted_keys, "files of public keys");  // not to be taken for "any bundle will do"
     }
     if (const Setting& limit = setting("KILN_CACHE_LIMIT"); limit.value != "none") {
@@ -285,9 +285,10 @@ Result<Settings> read_settings(const Overrides& overrides, const Environment& en
     settings.listed = preset_settings();
     for (Setting& setting : settings.listed) {
         const Variable& variable = kVariables[&setting - settings.listed.data()];
-        // An empty variable counts as unset, as shells make it easy to have one.
+        // An empty variable counts as unset, as shells make it easy to have one; but not where that would be
+        // to trust anybody.
         if (const auto found = variables.find(variable.name);
-            found != variables.end() && !found->second.empty()) {
+            found != variables.end() && (!found->second.empty() || variable.name == "KILN_TRUSTED_KEYS")) {
             setting.value = found->second;
             setting.origin = Origin::environment;
         }

@@ -259,6 +259,10 @@ TEST_CASE("OnlyASignatureOfATrustedKeyOpensABundle") {
     REQUIRE(publish_bundle(path, bytes));
     const TrustedKeys a{{keys.open("a")}}, b{{keys.open("b")}}, both{{keys.open("b"), keys.open("a")}};
     const auto open = [&](const TrustedKeys& trusted) { return BundleFile::open(path, trusted); };
+    const auto replace_by = [&](const Bytes& other) {
+        fs::remove(path);
+        REQUIRE(publish_bundle(path, other));
+    };
     REQUIRE(open(a));
     CHECK((*open(a))->view().signer() == keys.open("a"));
     CHECK((*open(a))->view().verify().empty());
@@ -268,7 +272,7 @@ TEST_CASE("OnlyASignatureOfATrustedKeyOpensABundle") {
     CHECK(open(b).error().code == ErrorCode::environment);
     CHECK(says(open(b).error(), keys.open("a").hex()));
 
-    REQUIRE(publish_bundle(path, small_bundle()));
+    replace_by(small_bundle());
     CHECK(open(TrustedKeys()));
     REQUIRE(!open(a));
     CHECK(says(open(a).error(), "found none"));
@@ -277,7 +281,7 @@ TEST_CASE("OnlyASignatureOfATrustedKeyOpensABundle") {
     for (const auto at : {bundle_at::kContentsDigest, bundle_at::kSigner, bundle_at::kSignature}) {
         auto altered = bytes;
         altered[at] ^= std::byte{1};
-        REQUIRE(publish_bundle(path, altered));
+        replace_by(altered);
         CHECK(!open(a));
         CHECK(!open(TrustedKeys()));
     }
@@ -287,7 +291,7 @@ TEST_CASE("OnlyASignatureOfATrustedKeyOpensABundle") {
     auto forged = *writer.write("{}");
     std::copy_n(bytes.begin() + bundle_at::kSignatureKind, bundle_at::kDirectory - bundle_at::kSignatureKind,
                 forged.begin() + bundle_at::kSignatureKind);
-    REQUIRE(publish_bundle(path, forged));
+    replace_by(forged);
     CHECK(!open(a));
     CHECK(!open(TrustedKeys()));
 
@@ -303,6 +307,16 @@ TEST_CASE("BundleThatOthersCouldHaveWrittenIsRefused") {
     struct stat info {};
     REQUIRE(::stat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 07777) == 0644);
+    // Never over what is there, a broken link among it; nothing else is left.
+    fs::create_symlink("nowhere", folder.path() / "link");
+    for (const auto& taken : {path, folder.path() / "link"}) {
+        const auto second = publish_bundle(taken, small_bundle());
+        REQUIRE(!second);
+        CHECK(second.error().code == ErrorCode::bad_input);
+        CHECK(says(second.error(), taken.string() + ": expected no file of that name"));
+    }
+    CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 2);
+    CHECK(BundleFile::open(path, TrustedKeys()));
     for (const mode_t mode : {0664, 0646}) {
         REQUIRE(::chmod(path.c_str(), mode) == 0);
         const auto refused = open_bundle_layer(path, TrustedKeys());

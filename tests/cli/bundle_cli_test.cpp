@@ -121,6 +121,7 @@ TEST_CASE("BundleServesAMachineWithoutACompiler") {
             machine.run({"verify", "--json", "--device", "sim", "--m", "5", "linear", "n=4096", "k=1024"});
         CHECK(missed.exit_code == 3);
         CHECK(contains(missed.out + missed.err, "is not in the cache"));
+        CHECK(contains(missed.out + missed.err, "KILN_JIT=off forbids") == (std::string(jit) == "off"));
     }
 }
 
@@ -193,6 +194,12 @@ TEST_CASE("BundleCarriesItsTablesAndLeavesListingsOut") {
     const auto taken = made().create(lean, {});
     CHECK(taken.exit_code == 2);
     CHECK(contains(taken.err, "expected no file of that name"));
+    // Found out before anything is compiled.
+    const auto nowhere =
+        run_kiln({"bundle", "create", "--json", "-o", (folder.path() / "none" / "x").string()},
+                 {{"KILN_CACHE_DIR", (folder.path() / "unused").string()}});
+    CHECK(nowhere.exit_code == 3);
+    CHECK(!fs::exists(folder.path() / "unused"));
 }
 
 TEST_CASE("UnsignedOrAlteredBundlesAreRefusedWhereKeysAreTrusted") {

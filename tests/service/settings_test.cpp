@@ -117,9 +117,11 @@ TEST_CASE("settings: trusted keys are files, and a list of none is not taken for
     CHECK(settings.warnings.empty());
     CHECK(settings.trusted_keys == std::vector<std::filesystem::path>{"/a.pub", "/b.pub"});
     CHECK(read(with({})).trusted_keys.empty());
-    const auto refused = read_settings({}, with({"KILN_TRUSTED_KEYS=:"}));
-    REQUIRE(!refused);
-    CHECK(refused.error().code == kiln::ErrorCode::bad_input);
+    for (const char* none : {"KILN_TRUSTED_KEYS=:", "KILN_TRUSTED_KEYS="}) {
+        const auto refused = read_settings({}, with({none}));
+        REQUIRE(!refused);
+        CHECK(refused.error().code == kiln::ErrorCode::bad_input);
+    }
 }
 
 TEST_CASE("settings: a name to disable that nothing has is a warning that names the nearest") {

@@ -180,9 +180,9 @@ ExitCode install(const std::string& path, const std::string& folder, const Commo
     if (!store) {
         return report(store.error(), common);
     }
-    auto done = install_entries(view, **store);
     const auto tables = (*store)->folder() / "shapes";
-    done = done ? install_tables(*documents, tables) : done;
+    auto done = install_tables(*documents, tables);
+    done = done ? install_entries(view, **store) : done;
     if (!done) {
         return report(done.error(), common);
     }
@@ -231,15 +231,16 @@ void add_bundle_verify(CLI::App& bundle, Invocation& invocation) {
     auto paths = std::make_shared<Paths>();
     command->add_option("bundle", paths->bundle, "the file")->required();
     invocation.manuals.describe(
-        *command, {.text = "With KILN_TRUSTED_KEYS set, one of those keys must have signed it.",
-                   .examples = {{"kiln bundle verify qwen.kiln", "every byte against its digests"},
-                                {"KILN_TRUSTED_KEYS=KEY.pub kiln bundle verify qwen.kiln",
-                                 "and its signature against a key"}},
-                   .exits = {{0, "sound"},
-                             {1, "altered, unsigned where it must be signed, or writable by others"},
-                             {2, "bad usage, or no such file"},
-                             {3, "it can not be read"},
-                             {130, "interrupted"}}});
+        *command,
+        {.text = "With KILN_TRUSTED_KEYS set, one of those keys must have signed it.",
+         .examples = {{"kiln bundle verify qwen.kiln", "every byte against its digests"},
+                      {"KILN_TRUSTED_KEYS=KEY.pub kiln bundle verify qwen.kiln",
+                       "and its signature against a key"}},
+         .exits = {{0, "sound"},
+                   {1, "altered, no bundle, unsigned where it must be signed, or writable by others"},
+                   {2, "bad usage, or no such file"},
+                   {3, "it can not be read"},
+                   {130, "interrupted"}}});
     command->callback([&invocation, paths] {
         invocation.run = [&invocation, paths] { return verify_bundle(paths->bundle, invocation.common); };
     });

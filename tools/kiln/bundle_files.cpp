@@ -1,10 +1,14 @@
 #include "tools/kiln/bundle_files.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/file.hpp"
 #include "runtime/service/cache_places.hpp"
 #include "runtime/service/log_settings.hpp"
 #include "runtime/service/version.hpp"
@@ -61,6 +65,12 @@ Result<std::optional<SigningKey>> ready_output(const BundleOutput& output) {
     if (std::filesystem::exists(std::filesystem::symlink_status(output.path, unknown))) {
         return fail(ErrorCode::bad_input, Stage::configure,
                     fmt::format("-o {}: expected no file of that name, found one", output.path));
+    }
+    const auto parent = std::filesystem::path(output.path).parent_path();
+    const std::filesystem::path folder = parent.empty() ? "." : parent;
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+        return fail(ErrorCode::io, Stage::configure,
+                    system_message(fmt::format("-o {}: write into", output.path), folder, errno));
     }
     if (output.key_file.empty()) {
         return std::optional<SigningKey>();

@@ -44,7 +44,7 @@ struct BundleOutput {
 void add_output_options(CLI::App& command, BundleOutput& output);
 
 // The key to sign with, or nothing; to be asked for before any work is done. bad_input when there is a file
-// in the place of the new one already.
+// in the place of the new one already, io when its folder can not be written.
 [[nodiscard]] Result<std::optional<SigningKey>> ready_output(const BundleOutput& output);
 
 // The description that says what is in a bundle, for a person.
