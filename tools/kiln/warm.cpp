@@ -201,7 +201,6 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     }
     const std::shared_ptr<service::Service> shared = std::move(*opened);
     auto& service = *shared;
-    invocation.metrics.follow(shared);
     const auto target = asked_target(options.target, service.settings());
     if (cu_num->has_value() && target.empty()) {
         return report(Error{ErrorCode::bad_input, Stage::configure,
@@ -225,6 +224,7 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     if (options.dry_run || options.check) {
         return look_only(service, *selected, options.check, invocation);
     }
+    invocation.metrics.follow(shared);  // who only looked has counted nothing
     // Service::warm looks at the flag.
     invocation.grace = std::make_unique<Grace>([] {});
     return compile_all(service, *selected, *jobs, invocation);
