@@ -76,7 +76,8 @@ bool set_taker(Taker taker) {
     watch_forks();
     auto named = taker ? std::make_unique<const Taker>(std::move(taker)) : nullptr;
     const std::unique_ptr<const Taker> before(g_taker.exchange(named.release()));
-    while (CountedCall::any_under_way()) {
+    // Of none there is nobody to wait for; and while many speak, calls of the new one may never be none.
+    while (before != nullptr && CountedCall::any_under_way()) {
         std::this_thread::yield();
     }
     return true;
