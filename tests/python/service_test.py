@@ -118,7 +118,7 @@ class ServiceTest(small.SmallCase):
         self.assertIsNone(plan.kernel_name(17))
         self.assertEqual(plan.workspace_bytes(16), 0)
 
-    def test_a_failed_bucket_is_an_error_once_and_then_declines(self):
+    def test_a_bucket_that_can_not_be_had_is_an_error(self):
         service = self.open(worker=os.path.join(self.folder, "none"))
         plan = service.prepare(0, small.LINEAR, kiln.PrepareMode.LAZY)
         with self.assertRaises(kiln.Error) as caught:
@@ -201,6 +201,19 @@ class ServiceTest(small.SmallCase):
         done = self.run_python(
             "import kiln; kiln.take_log(lambda level, line: print(line)); service = kiln.Service(log='debug');"
             "service.prepare(0, kiln.Linear(n=64, k=256), kiln.PrepareMode.BACKGROUND)",
+            KILN_SHAPES_PATH=self.table,
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_process_ends_well_while_a_thread_prepares(self):
+        done = self.run_python(
+            "import kiln, threading\n"
+            "service, begun = kiln.Service(), threading.Event()\n"
+            "def work():\n"
+            "    begun.set()\n"
+            "    service.prepare(0, kiln.Linear(n=64, k=256))\n"
+            "threading.Thread(target=work, daemon=True).start()\n"
+            "begun.wait()",
             KILN_SHAPES_PATH=self.table,
         )
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -45,6 +45,7 @@ class Plan:
         self.problem = problem
         self._plan = reference
         self._close = weakref.finalize(self, lib.kiln_plan_release, reference)
+        self._close.atexit = False  # a thread of Python that goes on to the end may be using it
         self.device = lib.kiln_plan_device(reference)
         self.max_m = lib.kiln_plan_max_m(reference)  # the largest M that is covered
         self._where = (device_type, self.device)

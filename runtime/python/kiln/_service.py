@@ -43,6 +43,7 @@ class Service:
         call(lib.kiln_service_open, ctypes.byref(given), ctypes.byref(reference))
         self._service = reference
         self._close = weakref.finalize(self, lib.kiln_service_release, reference)
+        self._close.atexit = False  # a thread of Python that goes on to the end may be using it
 
     def close(self):
         """Lets go of the service, now rather than when nobody refers to it. Plans live on without it."""
