@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -133,13 +132,20 @@ Result<Bytes> serialise(const Key& key, const Entry& entry, Compression compress
 
 namespace {
 
-// Of this thread, made once: making one costs a fifth of what getting an entry does. Null: no memory for it.
+// Of this thread, made once: making one costs a fifth of what getting an entry does. Null when there is no
+// memory for it, and once the thread's own objects are destroyed: destructors of static objects, which come
+// later, may still ask for entries.
 ZSTD_DCtx* decoder() {
-    struct Free {
-        void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+    static constinit thread_local ZSTD_DCtx* context = nullptr;
+    struct Owner {
+        Owner() { context = ZSTD_createDCtx(); }
+        ~Owner() {
+            ZSTD_freeDCtx(context);
+            context = nullptr;
+        }
     };
-    thread_local const std::unique_ptr<ZSTD_DCtx, Free> kept(ZSTD_createDCtx());
-    return kept.get();
+    static thread_local const Owner owner;
+    return context;
 }
 
 }  // namespace
@@ -165,14 +171,12 @@ Result<Buffer> EntryFile::decode(std::size_t index) const {
         ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size()) {
         return damaged(where, expected, "another length");
     }
-    ZSTD_DCtx* const context = decoder();
-    if (context == nullptr) {
-        return fail(ErrorCode::io, Stage::cache,
-                    fmt::format("cache entry, {}: no memory to decode it", where));
-    }
     buffer.resize(section.original);
+    ZSTD_DCtx* const context = decoder();
     const std::size_t size =
-        ZSTD_decompressDCtx(context, buffer.data(), buffer.size(), stored.data(), stored.size());
+        context != nullptr
+            ? ZSTD_decompressDCtx(context, buffer.data(), buffer.size(), stored.data(), stored.size())
+            : ZSTD_decompress(buffer.data(), buffer.size(), stored.data(), stored.size());
     if (ZSTD_isError(size) || size != section.original) {
         return damaged(where, expected, ZSTD_isError(size) ? ZSTD_getErrorName(size) : "another length");
     }
