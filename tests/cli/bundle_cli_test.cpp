@@ -376,6 +376,36 @@ TEST_CASE("BundlesThatDoNotAgreeAreNotMerged") {
     CHECK(!fs::exists(at("out")));
 }
 
+TEST_CASE("InstalledTablesGoBeforeOneAnotherAsTheyDid") {
+    TemporaryFolder folder;
+    const auto at = [&](const char* name) { return (folder.path() / name).string(); };
+    // A row in place of a shipped one.
+    REQUIRE(run_kiln(with(with({"suggest", "--again"}, kProblem), {"--out", at("zed.json")}), {}).exit_code ==
+            0);
+    const auto created =
+        run_kiln(with({"bundle", "create", "--target", "gfx950", "-o", at("x.kiln")}, kProblem),
+                 {{"KILN_CACHE_DIR", made().cache.string()}, {"KILN_SHAPES_PATH", at("zed.json")}});
+    INFO(created.err);
+    REQUIRE(created.exit_code == 0);
+    const auto installed = run_kiln({"bundle", "install", "--json", at("x.kiln"), at("layer")}, {});
+    REQUIRE(installed.exit_code == 0);
+    const std::string path = installed.json()["shapes_path"];
+    CHECK(path.find(at("layer/shapes/zed.json") + ":") == 0);
+    CHECK(contains(path, ":" + at("layer/shapes/linear.json")));
+    Machine machine(at("x.kiln"));
+    machine.environment["KILN_SHAPES_PATH"] = path;
+    const auto checked = machine.check();
+    INFO(checked.err);
+    CHECK(checked.exit_code == 0);
+
+    // Merged with one of another order, which of them goes first is not known.
+    REQUIRE(
+        run_kiln({"bundle", "merge", "-o", at("both"), at("x.kiln"), made().bundle.string()}, {}).exit_code ==
+        0);
+    const auto merged = run_kiln({"bundle", "install", "--json", at("both"), at("other")}, {});
+    CHECK(merged.json()["shapes_path"] == at("other/shapes"));
+}
+
 TEST_CASE("DamagedBundleSaysWhereAndTheRestIsServed") {
     TemporaryFolder folder;
     const auto path = folder.path() / "damaged.kiln";

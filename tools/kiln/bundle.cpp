@@ -164,6 +164,25 @@ Result<void> install_tables(const std::vector<cache::BundleDocument>& documents,
     return done;
 }
 
+// What to set KILN_SHAPES_PATH to, so that the tables go before one another as they did: the files, where the
+// bundle says in which order; else their folder.
+std::string shapes_path(const cache::BundleView& view, std::vector<std::string> there,
+                        const std::filesystem::path& folder) {
+    const auto description = view.description();
+    const auto order = description ? read_description(*description).tables : std::vector<std::string>();
+    auto sorted = order;
+    std::ranges::sort(sorted);
+    std::ranges::sort(there);
+    if (sorted != there) {
+        return folder.string();
+    }
+    std::string path;
+    for (const auto& name : order) {
+        path += fmt::format("{}{}", path.empty() ? "" : ":", (folder / name).string());
+    }
+    return path;
+}
+
 ExitCode install(const std::string& path, const std::string& folder, const CommonOptions& common) {
     const auto file = open_trusted_bundle(path, common);
     if (!file) {
@@ -186,13 +205,19 @@ ExitCode install(const std::string& path, const std::string& folder, const Commo
     if (!done) {
         return report(done.error(), common);
     }
+    std::vector<std::string> names;
+    for (const auto& document : *documents) {
+        names.emplace_back(document.name);
+    }
+    const auto in_order = shapes_path(view, std::move(names), tables);
     if (common.json) {
         print_json({{"folder", (*store)->folder().string()},
                     {"entries", view.num_entries()},
-                    {"tables", documents->size()}});
+                    {"tables", documents->size()},
+                    {"shapes_path", in_order}});
     } else {
-        print("{} entries in {}, {} tables in {}\n", view.num_entries(), (*store)->folder().string(),
-              documents->size(), tables.string());
+        print("{} entries in {}, {} tables in {}\nKILN_SHAPES_PATH={}\n", view.num_entries(),
+              (*store)->folder().string(), documents->size(), tables.string(), in_order);
     }
     return ExitCode::ok;
 }
@@ -254,9 +279,8 @@ void add_bundle_install(CLI::App& bundle, Invocation& invocation) {
         ->required();
     invocation.manuals.describe(
         *command, {.text = "The bundle is verified first, and nothing is written unless it is sound. The "
-                           "tables come to FOLDER/shapes, which KILN_SHAPES_PATH may name; where some of "
-                           "them replace rows of "
-                           "others, name the files one by one, the strongest first.\n\nWhat is "
+                           "tables come to FOLDER/shapes; what is printed as KILN_SHAPES_PATH lets them go "
+                           "before one another as they did where the bundle was made.\n\nWhat is "
                            "installed serves as any folder does: this machine's compiler, where there is "
                            "one, must have built it; a bundle that is named in KILN_CACHE_PATH itself "
                            "serves whoever built it.",

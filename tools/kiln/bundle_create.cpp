@@ -3,7 +3,6 @@
 #include "tools/kiln/bundle_create.hpp"
 
 #include <filesystem>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -38,7 +37,7 @@ std::string lasting_metadata(const std::string& metadata) {
 }
 
 Result<cache::BundleWriter> fill(service::Service& service, const service::WarmSummary& warmed,
-                                 const CreateOptions& options, std::set<std::string>& targets) {
+                                 const CreateOptions& options, BundleDescription& description) {
     cache::BundleWriter writer;
     for (const auto& item : warmed.items) {
         const auto artifact = service.builder().obtain(item.specialisation);
@@ -50,21 +49,23 @@ Result<cache::BundleWriter> fill(service::Service& service, const service::WarmS
             !added) {
             return fail(added);
         }
-        targets.insert(item.specialisation.target.text());
+        description.targets.insert(item.specialisation.target.text());
     }
-    if (const auto tables = add_tables(writer, service.settings()); !tables) {
-        return tl::unexpected(tables.error());
+    auto tables = add_tables(writer, service.settings());
+    if (!tables) {
+        return fail(tables);
     }
+    description.listings = !options.no_listing;
+    description.tables = *std::move(tables);
     return writer;
 }
 
 ExitCode write_down(service::Service& service, const service::WarmSummary& warmed,
                     const CreateOptions& options, const std::optional<SigningKey>& key,
                     const CommonOptions& common) {
-    std::set<std::string> targets;
-    const auto writer = fill(service, warmed, options, targets);
-    auto said = writer ? write_bundle(*writer, describe_bundle(targets, !options.no_listing), key,
-                                      options.output.path)
+    BundleDescription description;
+    const auto writer = fill(service, warmed, options, description);
+    auto said = writer ? write_bundle(*writer, to_text(description), key, options.output.path)
                        : Result<Json>(tl::unexpected(writer.error()));
     if (!said) {
         return report(said.error(), common);
@@ -173,7 +174,7 @@ Result<void> add_kernel(cache::BundleWriter& writer, const service::Artifact& ar
                       : Result<void>(tl::unexpected(of_listing.error()));
 }
 
-Result<void> add_tables(cache::BundleWriter& writer, const service::Settings& settings) {
+Result<std::vector<std::string>> add_tables(cache::BundleWriter& writer, const service::Settings& settings) {
     BundleDocuments documents;
     const auto layers = tables::read_layers(settings.table_places);
     for (const auto& layer : layers.layers) {
@@ -186,7 +187,8 @@ Result<void> add_tables(cache::BundleWriter& writer, const service::Settings& se
             documents.add(std::string(file.path), file.text);
         }
     }
-    return documents.add_to(writer);
+    const auto added = documents.add_to(writer);
+    return added ? Result<std::vector<std::string>>(documents.names()) : tl::unexpected(added.error());
 }
 
 void add_bundle_create(CLI::App& bundle, Invocation& invocation) {

@@ -14,7 +14,8 @@ enum class Listings { keep, leave_out };
                                       Listings listings);
 
 // Every shape table that the settings name, as a document under its file's name; a second one of that name,
-// with another text, under "2-NAME".
-[[nodiscard]] Result<void> add_tables(cache::BundleWriter& writer, const service::Settings& settings);
+// with another text, under "2-NAME". Their names, the strongest first.
+[[nodiscard]] Result<std::vector<std::string>> add_tables(cache::BundleWriter& writer,
+                                                          const service::Settings& settings);
 
 }  // namespace kiln::cli

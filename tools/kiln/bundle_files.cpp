@@ -39,7 +39,10 @@ void BundleDocuments::add(const std::string& name, std::string_view text) {
     auto free = name;
     for (int number = 2;; ++number) {
         const auto [there, added] = texts_.emplace(free, text);
-        if (added || there->second == text) {
+        if (added) {
+            names_.push_back(free);
+        }
+        if (there->second == text) {
             return;
         }
         free = fmt::format("{}-{}", number, name);
@@ -79,8 +82,31 @@ Result<std::optional<SigningKey>> ready_output(const BundleOutput& output) {
     return key ? Result<std::optional<SigningKey>>(*std::move(key)) : fail(key);
 }
 
-std::string describe_bundle(const std::set<std::string>& targets, bool listings) {
-    return Json{{"kiln", service::kVersion}, {"targets", targets}, {"listings", listings}}.dump();
+std::string to_text(const BundleDescription& description) {
+    Json said{
+        {"kiln", service::kVersion}, {"targets", description.targets}, {"listings", description.listings}};
+    if (!description.tables.empty()) {
+        said["tables"] = description.tables;
+    }
+    return said.dump();
+}
+
+BundleDescription read_description(std::string_view text) {
+    const auto said = Json::parse(text);
+    const auto words = [&said](const char* name) {
+        std::vector<std::string> found;
+        for (const auto& word : said.value(name, Json::array())) {
+            if (word.is_string()) {
+                found.push_back(word.get<std::string>());
+            }
+        }
+        return found;
+    };
+    const auto targets = words("targets");
+    const auto listings = said.find("listings");
+    return {.targets = std::set<std::string>(targets.begin(), targets.end()),
+            .listings = listings != said.end() && *listings == Json(true),
+            .tables = words("tables")};
 }
 
 Result<Json> write_bundle(const cache::BundleWriter& writer, const std::string& description,

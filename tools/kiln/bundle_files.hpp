@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/signature.hpp"
 #include "cache/bundle_file.hpp"
@@ -31,9 +32,12 @@ class BundleDocuments {
   public:
     void add(const std::string& name, std::string_view text);
     [[nodiscard]] Result<void> add_to(cache::BundleWriter& writer) const;
+    // As they were added first.
+    [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
   private:
     std::map<std::string, std::string, std::less<>> texts_;  // by name
+    std::vector<std::string> names_;
 };
 
 // What -o and --sign say.
@@ -47,8 +51,15 @@ void add_output_options(CLI::App& command, BundleOutput& output);
 // in the place of the new one already, io when its folder can not be written.
 [[nodiscard]] Result<std::optional<SigningKey>> ready_output(const BundleOutput& output);
 
-// The description that says what is in a bundle, for a person.
-[[nodiscard]] std::string describe_bundle(const std::set<std::string>& targets, bool listings);
+// What the description of a bundle says.
+struct BundleDescription {
+    std::set<std::string> targets;
+    bool listings = true;             // of every kernel
+    std::vector<std::string> tables;  // by name, the strongest first; empty where that is not known
+};
+[[nodiscard]] std::string to_text(const BundleDescription& description);
+// Of one that anybody may have written: what is not as to_text() writes it counts as not said.
+[[nodiscard]] BundleDescription read_description(std::string_view text);
 
 // Puts it in place; what the commands say of it is the answer: path, bytes, entries, tables, contents,
 // signer.

@@ -25,21 +25,9 @@ struct MergeOptions {
 struct Merged {
     cache::BundleWriter writer;
     std::map<std::string, std::set<std::string>> tables;  // texts by name
-    std::set<std::string> targets;
-    bool listings = true;
+    BundleDescription description;
+    std::set<std::vector<std::string>> orders;  // of the tables
 };
-
-// What describe_bundle() wrote, whoever wrote the rest of it.
-void merge_description(const std::string& text, Merged& merged) {
-    const auto description = Json::parse(text);
-    for (const auto& target : description.value("targets", Json::array())) {
-        if (target.is_string()) {
-            merged.targets.insert(target.get<std::string>());
-        }
-    }
-    const auto listings = description.find("listings");
-    merged.listings = merged.listings && listings != description.end() && *listings == Json(true);
-}
 
 // All of one bundle, which verify() found sound.
 Result<void> merge_in(const cache::BundleView& view, Merged& merged) {
@@ -64,7 +52,10 @@ Result<void> merge_in(const cache::BundleView& view, Merged& merged) {
     for (const auto& document : *documents) {
         merged.tables[std::string(document.name)].emplace(document.text);
     }
-    merge_description(std::string(*description), merged);
+    auto said = read_description(*description);
+    merged.description.targets.merge(said.targets);
+    merged.description.listings = merged.description.listings && said.listings;
+    merged.orders.insert(std::move(said.tables));
     return {};
 }
 
@@ -93,9 +84,11 @@ ExitCode merge(const MergeOptions& options, const CommonOptions& common) {
             documents.add(name, text);
         }
     }
+    if (merged.orders.size() == 1) {
+        merged.description.tables = *merged.orders.begin();
+    }
     const auto added = documents.add_to(merged.writer);
-    auto said = added ? write_bundle(merged.writer, describe_bundle(merged.targets, merged.listings), *key,
-                                     options.output.path)
+    auto said = added ? write_bundle(merged.writer, to_text(merged.description), *key, options.output.path)
                       : Result<Json>(tl::unexpected(added.error()));
     if (!said) {
         return report(said.error(), common);
