@@ -406,6 +406,23 @@ TEST_CASE("InstalledTablesGoBeforeOneAnotherAsTheyDid") {
     CHECK(merged.json()["shapes_path"] == at("other/shapes"));
 }
 
+// Whoever made it may not write to the terminal of whoever looks.
+TEST_CASE("InspectShowsNoControlCharactersOfABundle") {
+    TemporaryFolder folder;
+    const auto path = folder.path() / "hostile.kiln";
+    cache::BundleWriter writer;
+    const auto key = cache::Key::make(R"({"schema":1})", R"({"build":1})");
+    REQUIRE(writer.add(*cache::serialise(*key, {kiln::Bytes(1), R"({"kernel":"k\u001b[2J"})", ""})));
+    REQUIRE(writer.add_document("t\x1b[2J.json", "{}"));
+    REQUIRE(cache::publish_bundle(path, *writer.write("{\"made\":\"\xc2\x9b\"}")));
+    const auto inspected = run_kiln({"bundle", "inspect", path.string()}, {});
+    CHECK(inspected.exit_code == 0);
+    CHECK(contains(inspected.out, "k\\x1b[2J"));
+    CHECK(contains(inspected.out, "table t\\x1b[2J.json"));
+    CHECK(!contains(inspected.out, "\x1b"));
+    CHECK(!contains(inspected.out, "\xc2\x9b"));
+}
+
 TEST_CASE("DamagedBundleSaysWhereAndTheRestIsServed") {
     TemporaryFolder folder;
     const auto path = folder.path() / "damaged.kiln";

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/logfmt.hpp"
 #include "cache/store.hpp"
 #include "tools/kiln/bundle_files.hpp"
 #include "tools/kiln/cache_view.hpp"
@@ -20,6 +21,13 @@
 
 namespace kiln::cli {
 namespace {
+
+// Text of a bundle that anybody may have made, as a terminal may show it.
+std::string without_controls(std::string_view text) {
+    std::string line;
+    log::append_sentence(line, text);
+    return line;
+}
 
 ExitCode inspect(const std::string& path, const std::string& tables_folder, const CommonOptions& common) {
     const auto file = cache::BundleFile::open(path, cache::TrustedKeys());
@@ -69,19 +77,21 @@ ExitCode inspect(const std::string& path, const std::string& tables_folder, cons
     }
     TextTable table({"key", "kind", "kernel", "target", "size"});
     for (const auto& entry : entries) {
-        table.add({entry["key"].get<std::string>().substr(0, 12), entry.value("kind", "unreadable"),
-                   entry.value("kernel", ""), entry.value("target", ""),
+        table.add({entry["key"].get<std::string>().substr(0, 12),
+                   without_controls(entry.value("kind", "unreadable")),
+                   without_controls(entry.value("kernel", "")), without_controls(entry.value("target", "")),
                    short_bytes(entry["bytes"].get<std::uint64_t>())});
     }
     if (!entries.empty()) {
         table.print();
     }
     for (const auto& one : tables) {
-        print("table {}, {}\n", one["name"].get<std::string>(),
+        print("table {}, {}\n", without_controls(one["name"].get<std::string>()),
               short_bytes(one["bytes"].get<std::uint64_t>()));
     }
     print("{}: {} entries, {}, {}; {}\n", (*file)->path().string(), entries.size(), short_bytes(view.bytes()),
-          view.signer() ? fmt::format("signed by {}", view.signer()->hex()) : "unsigned", *description);
+          view.signer() ? fmt::format("signed by {}", view.signer()->hex()) : "unsigned",
+          without_controls(*description));
     return ExitCode::ok;
 }
 

@@ -32,7 +32,7 @@ Result<void> write_new_file(const std::string& path, std::string_view text) {
     const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file.valid()) {
         return errno == EEXIST ? fail(ErrorCode::bad_input, Stage::table,
-                                      fmt::format("--out {}: expected no file of that name, found one", path))
+                                      fmt::format("{}: expected no file of that name, found one", path))
                                : fail(ErrorCode::io, Stage::table, system_message("create", path, errno));
     }
     while (!text.empty()) {
