@@ -9,10 +9,11 @@
 namespace kiln {
 
 // A copy of such a struct: members that the caller does not know are zero, and members that this library does
-// not know must be. False when the struct makes no sense; then `to` is not to be used.
+// not know must be. False when the struct makes no sense; then `to` is not to be used. Such structs are
+// aligned to their first member, so one that ends elsewhere ends within a member.
 [[nodiscard]] inline bool read_versioned(const void* from, std::size_t from_bytes, void* to,
                                          std::size_t to_bytes) {
-    if (from_bytes < sizeof(std::size_t) || from_bytes > 4096) {
+    if (from_bytes < sizeof(std::size_t) || from_bytes % sizeof(std::size_t) != 0 || from_bytes > 4096) {
         return false;
     }
     std::memset(to, 0, to_bytes);

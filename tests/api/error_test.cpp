@@ -91,8 +91,10 @@ TEST_CASE("versioned structs: shorter ones are filled up, longer ones must be ze
     longer.known.struct_size = offsetof(kiln_linear, x_type);
     longer.known.bias = 1;
     CHECK(supports() == KILN_OK);
-    longer.known.struct_size = 0;
-    CHECK(supports() == -KILN_ERROR_INVALID_ARGUMENT);
+    for (const std::size_t nonsense : {std::size_t{0}, offsetof(kiln_linear, k) + 4}) {  // 4: within k
+        longer.known.struct_size = nonsense;
+        CHECK(supports() == -KILN_ERROR_INVALID_ARGUMENT);
+    }
 
     kiln_statistics statistics = KILN_STATISTICS_INIT;
     statistics.struct_size = offsetof(kiln_statistics, compiles);
