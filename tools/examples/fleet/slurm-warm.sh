@@ -3,11 +3,11 @@
 # that all nodes see. No task needs a GPU.
 #
 #     warm=$(sbatch --parsable slurm-warm.sh bundles shapes/*.json)
-#     sbatch --dependency="afterok:$warm" --wrap 'kiln bundle merge bundles/part-*.kiln -o bundles/engine.kiln'
+#     sbatch --dependency="afterok:$warm" --wrap 'kiln bundle merge bundles/part-*-of-4.kiln -o bundles/engine.kiln'
 #
 # A task that failed is repeated alone: sbatch --array=2 slurm-warm.sh bundles shapes/*.json
 #
-# Yours to set: the number of tasks, which stands in --array and in `shards`; cores, memory and time of one; TARGET.
+# Yours to set: the number of tasks, which stands in --array, in `shards` and in the merge; cores, memory and time of one; TARGET.
 #SBATCH --job-name=kiln-warm
 #SBATCH --array=0-3
 #SBATCH --ntasks=1
@@ -25,8 +25,8 @@ fi
 bundles=$1
 shift
 mkdir -p "$bundles"
-part=$bundles/part-$SLURM_ARRAY_TASK_ID.kiln
-if [ -e "$part" ]; then exit; fi # done before
+part=$bundles/part-$SLURM_ARRAY_TASK_ID-of-$shards.kiln
+rm -f "$part" # of the release before
 
 # A store of its own, on the node: the bundle is all that leaves it.
 scratch=$(mktemp -d)
