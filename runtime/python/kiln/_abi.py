@@ -6,6 +6,8 @@ say the same: a size, an offset, a member's type, a function that is new or take
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from ctypes import sizeof
 
+from kiln import _values
+
 VERSION = (0, 1, 0)  # of the headers that this was written from
 
 
@@ -18,29 +20,35 @@ kiln_plan = _opaque("kiln_plan")
 kiln_error = _opaque("kiln_error")
 
 
-class Versioned(Structure):
-    """A struct that begins with struct_size, which is set here; all else is zero unless it is named."""
+class Checked(Structure):
+    """A struct whose members are set to what they can be, and to nothing else. ctypes itself would make an attribute of a name that
+    is none of them."""
 
-    def __init__(self, **members):
-        super().__init__(struct_size=sizeof(type(self)))
-        assign(self, members)
-
-
-class Arguments(Structure):
-    """The arrays of one launch, as addresses: integers, 0 or None for NULL."""
+    def __init_subclass__(cls):
+        super().__init_subclass__()
+        cls.types = dict(getattr(cls, "_fields_", ()))  # by name
 
     def __init__(self, **members):
         super().__init__()
-        assign(self, members)
+        for name, value in members.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name, value):
+        struct = type(self).__name__
+        if name not in self.types:
+            raise TypeError(f"{struct}: expected members among {', '.join(sorted(self.types))}, found {name}")
+        super().__setattr__(name, _values.member(f"{struct}: {name}", value, self.types[name]))
 
 
-def assign(struct, members):
-    """ctypes itself would take a member that does not exist for an attribute like any other."""
-    known = {name for name, *_ in struct._fields_}
-    for name, value in members.items():
-        if name not in known:
-            raise TypeError(f"{type(struct).__name__}: expected members among {', '.join(sorted(known))}, found {name}")
-        setattr(struct, name, value)
+class Versioned(Checked):
+    """A struct that begins with struct_size, which is set here; all else is zero unless it is named."""
+
+    def __init__(self, **members):
+        super().__init__(struct_size=sizeof(type(self)), **members)
+
+
+class Arguments(Checked):
+    """The arrays of one launch, as addresses: integers, 0 or None for NULL."""
 
 
 class kiln_config(Versioned):
@@ -85,7 +93,7 @@ class kiln_statistics(Versioned):
     ]
 
 
-class kiln_label(Structure):
+class kiln_label(Checked):
     _fields_ = [("name", c_char_p), ("value", c_char_p)]
 
 

@@ -2,7 +2,7 @@
 
 import ctypes
 
-from kiln import _abi
+from kiln import _abi, _values
 from kiln._enums import Decline, ErrorCode, Stage
 from kiln._library import lib
 
@@ -63,4 +63,4 @@ def call(function, *arguments):
 
 def decline_text(reason):
     """One sentence for a reason to decline."""
-    return lib.kiln_decline_text(reason).decode()
+    return lib.kiln_decline_text(_values.integer("reason", reason, ctypes.c_int32)).decode()

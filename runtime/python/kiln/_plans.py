@@ -1,7 +1,9 @@
 """Plans, one class for each operator."""
 
 import ctypes
+import math
 import weakref
+from ctypes import c_int64, c_void_p
 
 from kiln import _abi
 from kiln._arrays import BF16, E8M0, FP4_PAIRS, FP8, FP32, INT32, Arrays
@@ -10,6 +12,7 @@ from kiln._errors import ArrayError, Declined, call, failure
 from kiln._library import lib
 from kiln._problems import FusedMoe, Linear, MoeSort, Router
 from kiln._streams import handle
+from kiln._values import INTEGERS, integer, member
 
 _SCALE_BLOCK = 128  # rows and columns that share a scale of fp8 weights
 
@@ -67,13 +70,13 @@ class Plan:
         but what kiln's launch does. Raises Declined or Error."""
         if not isinstance(arguments, self.Arguments):
             raise TypeError(f"{self._operator}: expected {self.Arguments.__name__}, found {arguments!r:.60}")
-        status = self._launch(self._plan, handle(stream), m, ctypes.byref(arguments))
+        status = self._launch(self._plan, handle(stream), integer("m", m, c_int64), ctypes.byref(arguments))
         if status != 0:
             raise failure(status)
 
     def ready(self, m):
         """What a launch of this M would find, without a wait: an Answer. Raises Error where obtaining its kernel failed."""
-        status = lib.kiln_plan_ready(self._plan, m)
+        status = lib.kiln_plan_ready(self._plan, integer("m", m, c_int64))
         if status < 0:
             raise failure(status)
         return Answer(failure(status) if status else None)
@@ -81,9 +84,8 @@ class Plan:
     def wait(self, seconds=None):
         """Has every bucket that is not ready obtained and waits: True when all are, False when that takes longer than so many
         seconds (None: no limit; 0: only looks). Raises what a bucket's failure ended with."""
-        milliseconds = -1 if seconds is None else max(0, round(seconds * 1000))
         try:
-            call(lib.kiln_plan_wait, self._plan, milliseconds)
+            call(lib.kiln_plan_wait, self._plan, _milliseconds(seconds))
         except Declined as declined:
             if declined.reason == Decline.COMPILING:
                 return False
@@ -92,17 +94,18 @@ class Plan:
 
     def workspace_bytes(self, max_m):
         """How many bytes of workspace launches of up to max_m tokens need; 0: none. One for each stream and each plan."""
-        return lib.kiln_plan_workspace_bytes(self._plan, max_m)
+        return lib.kiln_plan_workspace_bytes(self._plan, integer("max_m", max_m, c_int64))
 
     def init_workspace(self, stream, workspace, size=None):
         """Readies a new workspace, once: an array, all of it, or an address with its `size` in bytes."""
         if size is None:
             workspace, size = Arrays(self._operator, self._where).bytes("workspace", workspace, 0)
+        workspace, size = member("workspace", workspace, c_void_p), integer("size", size, c_int64)
         call(lib.kiln_plan_init_workspace, self._plan, handle(stream), workspace, size)
 
     def kernel_name(self, m):
         """The symbol that a launch of this M runs, as a profiler shows it; None when none does."""
-        name = lib.kiln_plan_kernel_name(self._plan, m)
+        name = lib.kiln_plan_kernel_name(self._plan, integer("m", m, c_int64))
         return name.decode() if name is not None else None
 
     def _arrays(self):
@@ -110,6 +113,15 @@ class Plan:
 
     def _workspace(self, arrays, workspace, m):
         return arrays.bytes("workspace", workspace, self.workspace_bytes(m))[0]
+
+
+def _milliseconds(seconds):
+    """As kiln_plan_wait takes them; more than it could count is no limit either."""
+    if seconds is None or seconds >= INTEGERS[c_int64][1] // 1000:
+        return -1
+    if seconds != seconds:
+        raise ValueError(f"seconds: expected how long to wait, found {seconds}")
+    return math.ceil(seconds * 1000) if seconds > 0 else 0
 
 
 class LinearPlan(Plan):

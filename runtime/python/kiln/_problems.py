@@ -3,9 +3,10 @@
 The mathematics, the layouts and what each member means stand in kiln's header of the operator (linear.h, router.h, moe_sort.h,
 fused_moe.h). What a member is unless it is named is what kiln serves; most others are there to be declined by name."""
 
+from ctypes import c_int64
 from dataclasses import dataclass, fields
 
-from kiln import _abi
+from kiln import _abi, _values
 from kiln._enums import Activation, Dtype, GateUp, MoeSortQuant, MoeWeights, ScaleGranularity, Scoring, WeightLayout
 from kiln._errors import Error
 from kiln._library import lib
@@ -16,12 +17,17 @@ class Problem:
 
     _struct = None
 
-    def _c(self):
-        members = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, value in members.items():
+    def __post_init__(self):
+        """Whatever is an integer (numpy's, say) becomes one of Python's, whose products do not wrap; an enumerator stays one."""
+        types = self._struct.types
+        for field in fields(self):
+            value = getattr(self, field.name)
+            found = _values.integer(f"{type(self).__name__}: {field.name}", value, types[field.name])
             if not isinstance(value, int):
-                raise TypeError(f"{type(self).__name__}: {name}: expected an integer, found {value!r}")
-        return self._struct(**members)
+                object.__setattr__(self, field.name, found)  # the dataclass is frozen
+
+    def _c(self):
+        return self._struct(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ class MoeSort(Problem):
         return self._size(lib.kiln_moe_sort_scale_bytes, m)
 
     def _size(self, function, m):
+        m = _values.integer(f"{type(self).__name__}: m", m, c_int64)
         size = function(self._c(), m)
         if size < 0:
             raise Error(f"expected a problem that kiln serves and M in 0..{2**24 - 1}, found {self} and M = {m}", -size)

@@ -6,7 +6,7 @@ import weakref
 from collections import namedtuple
 from typing import NamedTuple
 
-from kiln import _abi
+from kiln import _abi, _values
 from kiln._dlpack import DeviceType
 from kiln._enums import PrepareMode
 from kiln._errors import Declined, call, failure
@@ -14,6 +14,8 @@ from kiln._library import lib
 from kiln._plans import PLANS, Answer
 
 NO_DEVICE = -1  # in place of an ordinal in Service.supports: the target of the configuration, whatever devices there are
+
+_LISTS = ("shapes_path", "kernel_path", "cache_path")
 
 Statistics = namedtuple("Statistics", [name for name, _ in _abi.kiln_statistics._fields_ if name != "struct_size"])
 Statistics.__doc__ = "Counted since the service was opened; kiln_statistics in kiln.h says what each is."
@@ -38,7 +40,7 @@ class Service:
     Starts no process, binds no driver, compiles nothing. Raises Error for a malformed value or a table with a fault."""
 
     def __init__(self, **config):
-        given = _abi.kiln_config(**{name: _c_value(value) for name, value in config.items()})
+        given = _abi.kiln_config(**{name: _joined(name, value) for name, value in config.items()})
         reference = ctypes.POINTER(_abi.kiln_service)()
         call(lib.kiln_service_open, ctypes.byref(given), ctypes.byref(reference))
         self._service = reference
@@ -60,7 +62,7 @@ class Service:
     def supports(self, device, problem):
         """Whether kiln serves the problem on the device (NO_DEVICE: on the configured target): an Answer. Never compiles."""
         try:
-            call(_function(problem, "supports"), self._service, device, ctypes.byref(problem._c()))
+            call(_function(problem, "supports"), self._service, _ordinal(device), ctypes.byref(problem._c()))
         except Declined as declined:
             return Answer(declined)
         return Answer()
@@ -71,7 +73,7 @@ class Service:
         options = _abi.kiln_prepare_options(mode=mode)
         reference = ctypes.POINTER(_abi.kiln_plan)()
         call(
-            _function(problem, "prepare"), self._service, device, ctypes.byref(problem._c()), ctypes.byref(options),
+            _function(problem, "prepare"), self._service, _ordinal(device), ctypes.byref(problem._c()), ctypes.byref(options),
             ctypes.byref(reference),
         )  # fmt: skip
         try:
@@ -96,7 +98,9 @@ class Service:
 
     def metrics(self, **labels):
         """What it has counted as a page for Prometheus; the labels (rank="3") go to every sample."""
-        given = (_abi.kiln_label * len(labels))(*((name.encode(), str(value).encode()) for name, value in labels.items()))
+        given = (_abi.kiln_label * len(labels))()
+        for label, (name, value) in zip(given, labels.items()):
+            label.name, label.value = name, str(value).encode()
         text = ctypes.POINTER(ctypes.c_char)()
         call(lib.kiln_service_metrics, self._service, given, len(labels), ctypes.byref(text))
         try:
@@ -113,7 +117,7 @@ class Service:
     def device_info(self, device):
         """What device this is: a DeviceInfo."""
         info = _abi.kiln_device_info()
-        call(lib.kiln_device_get_info, self._service, device, ctypes.byref(info))
+        call(lib.kiln_device_get_info, self._service, _ordinal(device), ctypes.byref(info))
         return DeviceInfo(
             info.name.decode(errors="replace"), info.target.decode(), info.num_compute_units, bool(info.simulated), info.memory_bytes
         )
@@ -125,9 +129,16 @@ def _function(problem, what):
     return getattr(lib, f"{problem._struct.__name__}_{what}")
 
 
-def _c_value(value):
-    if isinstance(value, (list, tuple)):
-        return b":".join(os.fsencode(one) for one in value)
-    if isinstance(value, (str, bytes, os.PathLike)):
-        return os.fsencode(value)
-    return value
+def _ordinal(device):
+    return _values.integer("device", device, ctypes.c_int32)
+
+
+def _joined(name, value):
+    """Paths of a list as one string."""
+    if name not in _LISTS or not isinstance(value, (list, tuple)):
+        return value
+    paths = [_values.text(f"{name}[{place}]", path) for place, path in enumerate(value)]
+    for place, path in enumerate(paths):
+        if b":" in path:
+            raise ValueError(f"{name}[{place}]: expected a path without ':', which stands between paths, found {os.fsdecode(path)!r}")
+    return b":".join(paths)

@@ -11,6 +11,7 @@ import numpy as np
 from kiln._enums import AmaxFloor, Dtype, RowOrder
 from kiln._errors import ArrayError, call
 from kiln._library import lib
+from kiln._values import integer
 
 _SCALE_GROUP, _BLOCK = 32, 128
 
@@ -44,7 +45,7 @@ def shuffle_scales(row_major, order=RowOrder.AS_THEY_ARE):
     """e8m0 scales, one for each row and 32 k, to the preshuffled layout, padding included: kiln_shuffle_scales."""
     source, extents = _matrices("row_major", row_major)
     shuffled = np.empty(lib.kiln_shuffled_scales_bytes(*extents), dtype=np.uint8)
-    call(lib.kiln_shuffle_scales, _address(source), *extents, order, _address(shuffled))
+    call(lib.kiln_shuffle_scales, _address(source), *extents, _enumerator("order", order), _address(shuffled))
     return shuffled
 
 
@@ -56,7 +57,8 @@ def unshuffle_scales(shuffled, shape, order=RowOrder.AS_THEY_ARE):
     expected = lib.kiln_shuffled_scales_bytes(*extents)
     if shuffled.size != expected:
         raise ArrayError(f"shuffled: expected {expected} bytes for {list(row_major.shape)}, found {shuffled.size}")
-    call(lib.kiln_unshuffle_scales, _address(np.ascontiguousarray(shuffled)), *extents, order, _address(row_major))
+    contiguous = np.ascontiguousarray(shuffled)
+    call(lib.kiln_unshuffle_scales, _address(contiguous), *extents, _enumerator("order", order), _address(row_major))
     return row_major
 
 
@@ -73,6 +75,7 @@ def quantise_1x128(x):
 def quantise_1x32(x, dtype, floor=AmaxFloor.FLOOR_1E_10):
     """bf16 [rows, K] to an MX format, Dtype.E2M1 (two to a byte: [rows, K/2]) or Dtype.E4M3FN, and e8m0 scales [rows, K/32], not
     shuffled: kiln_quantise_1x32."""
+    dtype, floor = _enumerator("dtype", dtype), _enumerator("floor", floor)
     x, rows, k, ldx = _rows(x)
     q = np.empty((rows, k // 2 if dtype == Dtype.E2M1 else k), dtype=np.uint8)
     scales = np.empty((rows, k // _SCALE_GROUP), dtype=np.uint8)
@@ -83,8 +86,12 @@ def quantise_1x32(x, dtype, floor=AmaxFloor.FLOOR_1E_10):
 def _rearranged(function, source, order):
     source, extents = _matrices("weights", source)
     result = np.empty(source.shape, dtype=np.uint8)
-    call(function, _address(source), *extents, order, _address(result))
+    call(function, _address(source), *extents, _enumerator("order", order), _address(result))
     return result
+
+
+def _enumerator(name, value):
+    return integer(name, value, ctypes.c_int32)
 
 
 def _matrices(name, array):

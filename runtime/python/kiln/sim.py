@@ -15,6 +15,7 @@ from kiln._dlpack import BFLOAT, FLOAT, INT, UINT, DeviceType, ElementType, comp
 from kiln._dlpack_producer import capsule
 from kiln._library import path as _libkiln
 from kiln._streams import handle
+from kiln._values import integer
 
 _TO_DEVICE, _TO_HOST = 1, 2
 _NOT_AFTER_THE_DEFAULT_STREAM = 1
@@ -52,7 +53,7 @@ def _require(name, *arguments):
 
 def set_device(ordinal):
     """Makes a device the calling thread's."""
-    _require("hipSetDevice", ctypes.c_int(ordinal))
+    _require("hipSetDevice", ctypes.c_int(integer("ordinal", ordinal, ctypes.c_int32)))
 
 
 def current_device():
@@ -66,6 +67,11 @@ def synchronize():
     _require("hipDeviceSynchronize")
 
 
+def _released_with(owner, release, *arguments):
+    """Not at the interpreter's end, where a thread of Python that goes on may be using it."""
+    weakref.finalize(owner, release, *arguments).atexit = False
+
+
 class _Memory:
     """An allocation on the thread's device, freed with the last Array that lies in it."""
 
@@ -75,7 +81,7 @@ class _Memory:
         pointer = ctypes.c_void_p()
         _require("hipMalloc", ctypes.byref(pointer), ctypes.c_size_t(max(size, 1)))
         self.pointer = pointer.value
-        weakref.finalize(self, _hip.hipFree, pointer)
+        _released_with(self, _hip.hipFree, pointer)
 
 
 class Array:
@@ -115,7 +121,7 @@ class Array:
 
     def write(self, source):
         """Copies a numpy array of this shape and type into it; it has to be contiguous."""
-        source = np.ascontiguousarray(source)
+        source = np.asarray(source, order="C")
         if source.shape != self.shape or source.dtype != self.dtype or not self._layout.flags.c_contiguous:
             raise ValueError(f"expected {self.dtype} {list(self.shape)} for contiguous memory, found {source.dtype} {list(source.shape)}")
         _copy(self.ptr, source.ctypes.data, source.nbytes, _TO_DEVICE)
@@ -139,11 +145,21 @@ def empty(shape, dtype, element_type=None):
     """An Array that nobody wrote: a kernel that reads it is a fault. `element_type` is what it says by DLPack that it holds where
     numpy has no such type (BFLOAT16)."""
     dtype = np.dtype(dtype)
+    if element_type is None:
+        element_type = _element_type(dtype)
+    elif dtype.hasobject or not dtype.isnative or element_type.bits * element_type.lanes != dtype.itemsize * 8:
+        raise TypeError(f"dtype: expected a type of the host's byte order with elements of {element_type}, found {dtype}")
     shape = tuple(shape) if np.iterable(shape) else (shape,)
     strides = [stride * dtype.itemsize for stride in compact_strides(shape)]
     layout = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
     memory = _Memory(layout.size * dtype.itemsize)
-    return Array(memory, layout, layout.ctypes.data, element_type or ElementType(_KINDS[dtype.kind], dtype.itemsize * 8))
+    return Array(memory, layout, layout.ctypes.data, element_type)
+
+
+def _element_type(dtype):
+    if dtype.kind not in _KINDS or not dtype.isnative:
+        raise TypeError(f"dtype: expected integers or floats of the host's byte order, found {dtype}")
+    return ElementType(_KINDS[dtype.kind], dtype.itemsize * 8)
 
 
 def array(source, element_type=None):
@@ -160,7 +176,7 @@ class Stream:
         pointer = ctypes.c_void_p()
         _require("hipStreamCreateWithFlags", ctypes.byref(pointer), _NOT_AFTER_THE_DEFAULT_STREAM)
         self.ptr = pointer.value
-        weakref.finalize(self, _hip.hipStreamDestroy, pointer)
+        _released_with(self, _hip.hipStreamDestroy, pointer)
 
     def synchronize(self):
         """Waits for its work. Raises SimulatorError for what a kernel did wrong."""
@@ -191,7 +207,7 @@ class Graph:
         executable = ctypes.c_void_p()
         _require("hipGraphInstantiate", ctypes.byref(executable), recorded, None, None, ctypes.c_size_t(0))
         self._executable = executable
-        weakref.finalize(self, _hip.hipGraphExecDestroy, executable)
+        _released_with(self, _hip.hipGraphExecDestroy, executable)
 
     def replay(self, stream):
         """Enqueues all of it once."""
