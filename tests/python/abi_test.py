@@ -189,8 +189,10 @@ class AbiTest(unittest.TestCase):
         self.assertEqual((kiln.NO_DEVICE, 0), (value["KILN_NO_DEVICE"], value["KILN_OK"]))
 
     def test_another_version_is_refused(self):
+        major, minor, _ = _abi.VERSION
+        other = f"{major}.{minor + 1}.0"
         with tempfile.TemporaryDirectory(prefix="kiln-test-") as folder:
-            for version, text in (("0.2.0", "found: version 0.2.0"), (kiln.__version__, "found: .*kiln_")):
+            for version, text in ((other, f"found: version {other}"), (kiln.__version__, "found: .*kiln_")):
                 source, library = os.path.join(folder, "version.c"), os.path.join(folder, f"libkiln-{version}.so")
                 with open(source, "w", encoding="utf-8") as file:
                     file.write(f'const char* kiln_version(void) {{ return "{version}"; }}\n')
@@ -198,7 +200,7 @@ class AbiTest(unittest.TestCase):
                 done = subprocess.run(
                     [sys.executable, "-B", "-c", "import kiln"], env=os.environ | {"KILN_LIBRARY": library}, capture_output=True, text=True
                 )
-                self.assertRegex(done.stderr, f"ImportError: expected libkiln 0.1 at {library}, {text}")
+                self.assertRegex(done.stderr, f"ImportError: expected libkiln {major}.{minor} at {library}, {text}")
 
 
 if __name__ == "__main__":
