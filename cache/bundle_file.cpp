@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -103,14 +105,47 @@ BundleFile::~BundleFile() {
     ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
 }
 
+namespace {
+
+// Gives `whole` the name `path` where nothing has that name yet: 0, or why not. Not every file system knows
+// hard links, and fewer a rename that replaces nothing; where there is neither, two at the same time can not
+// be told apart.
+int take_name(const fs::path& whole, const fs::path& path) {
+    const auto unknown = [] {
+        return errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+    };
+    if (::link(whole.c_str(), path.c_str()) == 0) {
+        ::unlink(whole.c_str());
+        return 0;
+    }
+    if (unknown()) {
+        if (::renameat2(AT_FDCWD, whole.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) {
+            return 0;
+        }
+        if (unknown()) {
+            struct stat info {};
+            if (::lstat(path.c_str(), &info) == 0) {
+                errno = EEXIST;
+            } else if (::rename(whole.c_str(), path.c_str()) == 0) {
+                return 0;
+            }
+        }
+    }
+    const int error = errno;
+    ::unlink(whole.c_str());
+    return error;
+}
+
+}  // namespace
+
 Result<void> publish_bundle(const fs::path& path, ByteView bundle) {
     auto whole = path;
-    whole += fmt::format(".{}.new", ::getpid());
+    // Process numbers are no names where machines share the folder.
+    whole += fmt::format(".{:08x}.new", std::random_device{}());
     if (auto written = publish_file(whole, bundle, Stage::cache, Readers::everyone); !written) {
         return written;
     }
-    const int error = ::link(whole.c_str(), path.c_str()) == 0 ? 0 : errno;  // which replaces nothing
-    ::unlink(whole.c_str());
+    const int error = take_name(whole, path);
     if (error == EEXIST) {
         return fail(ErrorCode::bad_input, Stage::cache,
                     fmt::format("{}: expected no file of that name, found one", path.string()));
@@ -119,7 +154,7 @@ Result<void> publish_bundle(const fs::path& path, ByteView bundle) {
     const UniqueFd in(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (error != 0 || !in.valid() || ::fsync(in.get()) != 0) {
         return fail(ErrorCode::io, Stage::cache,
-                    system_message(error != 0 ? "link" : "fsync", path, error != 0 ? error : errno));
+                    system_message(error != 0 ? "name" : "fsync", path, error != 0 ? error : errno));
     }
     return {};
 }

@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "base/log.hpp"
+#include "cache/bundle_file.hpp"
 #include "tests/cache/support.hpp"
 
 using namespace kiln;
@@ -39,6 +40,7 @@ const char* used_again = nullptr;  // the file that somebody uses before it is l
 int looks_at_it = 0;
 std::string put_meanwhile;  // the file that a put replaces just before it is renamed or removed
 std::function<void()> meanwhile;
+bool hard_links = true, rename_over_nothing = true;  // whether the file system knows them
 const char* vanishing = nullptr;  // the file that somebody else moves away as soon as it is opened there
 
 // True when the step that calls it must fail; never returns when the process is to die there.
@@ -112,6 +114,22 @@ int fsync(int fd) {
 int rename(const char* from, const char* to) noexcept {
     let_put(from);
     return fails_here() ? -1 : static_cast<int>(::syscall(SYS_rename, from, to));
+}
+
+int link(const char* from, const char* to) noexcept {
+    if (!hard_links) {
+        errno = EPERM;
+        return -1;
+    }
+    return static_cast<int>(::syscall(SYS_link, from, to));
+}
+
+int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
+    if (!rename_over_nothing) {
+        errno = EINVAL;
+        return -1;
+    }
+    return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {
@@ -462,4 +480,21 @@ TEST_CASE("StoreEntryThatIsPutAsTheOldOneIsRemovedStays") {
         CHECK((*got && **got == make_entry(1, 1)));
     }
     log::set_level(log::Level::warning);
+}
+
+TEST_CASE("BundleIsPublishedOverNothingWhateverTheFileSystemKnows") {
+    const Bytes bytes(100, std::byte{7});
+    for (const bool renames : {true, false}) {
+        hard_links = false;
+        rename_over_nothing = renames;
+        const TemporaryFolder folder;
+        const auto path = folder.path() / "x.kiln";
+        const auto first = publish_bundle(path, bytes), second = publish_bundle(path, Bytes(50));
+        hard_links = rename_over_nothing = true;
+        CHECK(first);
+        REQUIRE(!second);
+        CHECK(second.error().code == ErrorCode::bad_input);
+        CHECK(read_text(path).size() == bytes.size());
+        CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+    }
 }
