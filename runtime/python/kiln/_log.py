@@ -14,7 +14,7 @@ _LEVELS = {
     LogLevel.WARNING: logging.WARNING,
     LogLevel.ERROR: logging.ERROR,
 }
-_taken = None  # keeps alive what kiln calls
+_taken = []  # all that was ever taken with: of two threads that set it at once, nobody here knows whose kiln calls
 
 
 def set_log(level=None, format=None):
@@ -27,18 +27,17 @@ def set_log(level=None, format=None):
 def take_log(take):
     """Lines go to take(level, line), a LogLevel and a str, in place of stderr; with None to stderr again. It is called by
     whatever thread speaks, several at once, and can not itself call this: Error."""
-    global _taken
     if take is not None and not callable(take):
         raise TypeError(f"take_log: expected what can be called with a level and a line, or None, found {take!r:.60}")
     given = _abi.kiln_log_callback()
     if take is not None:
         given = _abi.kiln_log_callback(lambda _, level, line: take(LogLevel(level), line.decode(errors="replace")))
+        _taken.append(given)
     status = lib.kiln_log_set_callback(given, None)
     if status == -ErrorCode.INVALID_ARGUMENT:  # its one reason, in kiln.h
         raise Error("take_log: expected a call from outside of what takes the log, found one from within it", -status)
     if status != 0:
         raise failure(status)
-    _taken = given
     atexit.unregister(take_log)
     if take is not None:
         atexit.register(take_log, None)  # threads of kiln outlive the interpreter
