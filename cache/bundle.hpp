@@ -144,8 +144,6 @@ class BundleWriter {
     // invalid_argument for a name that no file can have, or another text under a name that is taken.
     [[nodiscard]] Result<void> add_document(std::string_view name, std::string_view text);
 
-    [[nodiscard]] std::size_t num_entries() const { return entries_.size(); }
-
     // The file's bytes, signed where there is a key. invalid_argument when the description is no JSON object.
     [[nodiscard]] Result<Bytes> write(std::string_view description, const SigningKey* key = nullptr) const;
 
