@@ -191,6 +191,20 @@ TEST_CASE_FIXTURE(Fleet, "BundlesOfShardsHoldTheirPartAndMergedTheWhole") {
                      machine("build"))
                 .exit_code == 0);
     CHECK(contents(path("merged")) == contents(path("whole")));
+
+    // A part that is forgotten is named; what was merged without it can be completed.
+    const std::vector<std::string> some{bundles[0], bundles[1], bundles[3]}, rest{bundles[2], bundles[4]};
+    const auto forgotten = run_kiln(with({"bundle", "merge", "-o", path("some")}, some), {});
+    CHECK(forgotten.exit_code == 2);
+    CHECK(contains(forgotten.err, "found none of 0/5, 2/5"));
+    CHECK(!std::filesystem::exists(path("some")));
+    const auto partial =
+        run_kiln(with({"bundle", "merge", "--partial", "--json", "-o", path("some")}, some), {});
+    REQUIRE(partial.exit_code == 0);
+    CHECK(partial.json()["missing"] == nlohmann::json{"0/5", "2/5"});
+    REQUIRE(run_kiln(with({"bundle", "merge", "-o", path("completed"), path("some")}, rest), {}).exit_code ==
+            0);
+    CHECK(contents(path("completed")) == contents(path("whole")));
 }
 
 TEST_CASE_FIXTURE(Fleet, "ShardsThatCanNotBeAreRefused") {

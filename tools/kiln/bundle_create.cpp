@@ -57,6 +57,9 @@ Result<cache::BundleWriter> fill(service::Service& service, const service::WarmS
     }
     description.listings = !options.no_listing;
     description.tables = *std::move(tables);
+    if (const auto shard = parse_shard(options.shard); shard && *shard && (*shard)->count > 1) {
+        description.shards.insert(fmt::format("{}/{}", (*shard)->index, (*shard)->count));
+    }
     return writer;
 }
 

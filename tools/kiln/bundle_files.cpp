@@ -88,6 +88,9 @@ std::string to_text(const BundleDescription& description) {
     if (!description.tables.empty()) {
         said["tables"] = description.tables;
     }
+    if (!description.shards.empty()) {
+        said["shards"] = description.shards;
+    }
     return said.dump();
 }
 
@@ -102,11 +105,12 @@ BundleDescription read_description(std::string_view text) {
         }
         return found;
     };
-    const auto targets = words("targets");
+    const auto targets = words("targets"), shards = words("shards");
     const auto listings = said.find("listings");
     return {.targets = std::set<std::string>(targets.begin(), targets.end()),
             .listings = listings != said.end() && *listings == Json(true),
-            .tables = words("tables")};
+            .tables = words("tables"),
+            .shards = std::set<std::string>(shards.begin(), shards.end())};
 }
 
 Result<Json> write_bundle(const cache::BundleWriter& writer, const std::string& description,

@@ -56,6 +56,7 @@ struct BundleDescription {
     std::set<std::string> targets;
     bool listings = true;             // of every kernel
     std::vector<std::string> tables;  // by name, the strongest first; empty where that is not known
+    std::set<std::string> shards;     // "I/N", where it is that part of a whole and no more; empty: a whole
 };
 [[nodiscard]] std::string to_text(const BundleDescription& description);
 // Of one that anybody may have written: what is not as to_text() writes it counts as not said.
