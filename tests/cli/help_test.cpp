@@ -195,7 +195,8 @@ TEST_CASE("EveryCommandHasAPageThatSaysWhatItsHelpSays") {
         }
     }
     const auto doctor = run_kiln({"doctor", "--json"}, {{"KILN_DEVICE", "sim"}});
-    for (const auto& setting : doctor.json()["settings"]) {
+    const auto settings = doctor.json()["settings"];
+    for (const auto& setting : settings) {
         CHECK(contains(pages.at("kiln.1"), setting["variable"].get<std::string>()));
     }
 }
