@@ -122,12 +122,7 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
     if (!selected) {
         return report(selected.error(), common);
     }
-    for (const auto& remark : selected->remarks) {
-        print_diagnostic(remark);
-    }
-    if (selected->shard && !common.json) {
-        print("{}\n", shard_line(*selected));
-    }
+    print_remarks(*selected, common);
     invocation.grace = std::make_unique<Grace>([] {});
     service::WarmSummary warmed;
     {
@@ -138,12 +133,7 @@ ExitCode create(const CreateOptions& options, Invocation& invocation) {
         warmed = service->warm(selected->wanted,
                                {.jobs = *jobs, .stop = &invocation.grace->stop(), .progress = step});
     }
-    for (const auto& [result, number] : {std::pair("compiled", warmed.compiled),
-                                         {"hits", warmed.hits},
-                                         {"failed", warmed.failed},
-                                         {"skipped", warmed.skipped}}) {
-        invocation.metrics.count(result, number);
-    }
+    invocation.metrics.count(warmed);
     const auto failed = print_failures(warmed);
     if (invocation.grace->requested() || failed != ExitCode::ok) {
         print_diagnostic(fmt::format("{}: not written", options.output.path));

@@ -1,8 +1,5 @@
 #include "tools/kiln/bundle_files.hpp"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <filesystem>
 #include <utility>
 
@@ -12,6 +9,7 @@
 #include "runtime/service/cache_places.hpp"
 #include "runtime/service/log_settings.hpp"
 #include "runtime/service/version.hpp"
+#include "tools/kiln/new_file.hpp"
 
 namespace kiln::cli {
 
@@ -69,11 +67,8 @@ Result<std::optional<SigningKey>> ready_output(const BundleOutput& output) {
         return fail(ErrorCode::bad_input, Stage::configure,
                     fmt::format("-o {}: expected no file of that name, found one", output.path));
     }
-    const auto parent = std::filesystem::path(output.path).parent_path();
-    const std::filesystem::path folder = parent.empty() ? "." : parent;
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-        return fail(ErrorCode::io, Stage::configure,
-                    system_message(fmt::format("-o {}: write into", output.path), folder, errno));
+    if (auto folder = check_folder_of(output.path, fmt::format("-o {}", output.path)); !folder) {
+        return fail(folder);
     }
     if (output.key_file.empty()) {
         return std::optional<SigningKey>();

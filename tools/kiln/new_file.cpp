@@ -25,6 +25,16 @@ Result<std::filesystem::path> make_folder_of(const std::string& path) {
     return folder;
 }
 
+Result<void> check_folder_of(const std::string& path, std::string_view option) {
+    const auto parent = std::filesystem::path(path).parent_path();
+    const std::filesystem::path folder = parent.empty() ? "." : parent;
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+        return fail(ErrorCode::io, Stage::configure,
+                    system_message(fmt::format("{}: write into", option), folder, errno));
+    }
+    return {};
+}
+
 Result<void> write_new_file(const std::string& path, std::string_view text) {
     if (auto folder = make_folder_of(path); !folder) {
         return fail(folder);

@@ -1,7 +1,6 @@
 #include "tools/kiln/run_metrics.hpp"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/prometheus.hpp"
 #include "runtime/service/metrics.hpp"
+#include "tools/kiln/new_file.hpp"
 
 namespace kiln::cli {
 namespace {
@@ -64,6 +64,13 @@ void RunMetrics::count(std::string_view result, std::uint64_t number) {
     results_[std::string(result)] += number;
 }
 
+void RunMetrics::count(const service::WarmSummary& summary) {
+    count("compiled", summary.compiled);
+    count("hits", summary.hits);
+    count("failed", summary.failed);
+    count("skipped", summary.skipped);
+}
+
 Result<void> RunMetrics::check() const {
     if (file.empty()) {
         return {};
@@ -71,13 +78,7 @@ Result<void> RunMetrics::check() const {
     if (auto replaceable = check_replaceable(file); !replaceable) {
         return replaceable;
     }
-    auto folder = std::filesystem::path(file).parent_path();
-    folder = folder.empty() ? "." : folder;
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-        return fail(ErrorCode::io, Stage::configure,
-                    fmt::format("--metrics-file: {}", system_message("write into", folder, errno)));
-    }
-    return {};
+    return check_folder_of(file, "--metrics-file");
 }
 
 Result<void> RunMetrics::write(ExitCode code) const {

@@ -30,6 +30,8 @@ class RunMetrics {
     // Whose numbers stand in the file too. It lives until the file is written.
     void follow(std::shared_ptr<const service::Service> service) { service_ = std::move(service); }
     void count(std::string_view result, std::uint64_t number);
+    // "compiled", "hits", "failed" and "skipped" at once.
+    void count(const service::WarmSummary& summary);
 
     // Before the command runs: whether the file's folder is there and takes files, so that no long run ends
     // without one; and whether what has that name is a page of an earlier run. ok where none is asked for.

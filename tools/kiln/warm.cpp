@@ -99,13 +99,8 @@ ExitCode compile_all(service::Service& service, const Selection& selection, unsi
                                      summary.compiled + summary.hits));
         exit_code = std::max(exit_code, ExitCode::environment);
     }
-    for (const auto& [result, number] : {std::pair("compiled", summary.compiled),
-                                         {"hits", summary.hits},
-                                         {"failed", summary.failed},
-                                         {"skipped", summary.skipped},
-                                         {"lost", lost}}) {
-        invocation.metrics.count(result, number);
-    }
+    invocation.metrics.count(summary);
+    invocation.metrics.count("lost", lost);
     if (common.json) {
         Json items = Json::array();
         for (const auto& item : summary.items) {
@@ -215,12 +210,7 @@ ExitCode warm(const WarmOptions& options, Invocation& invocation) {
     if (!selected) {
         return report(selected.error(), common);
     }
-    for (const auto& remark : selected->remarks) {
-        print_diagnostic(remark);
-    }
-    if (selected->shard && !common.json) {
-        print("{}\n", shard_line(*selected));
-    }
+    print_remarks(*selected, common);
     if (options.dry_run || options.check) {
         return look_only(service, *selected, options.check, invocation);
     }

@@ -143,10 +143,15 @@ Json describe_shard(const Selection& selection) {
             {"share", selection.share}};
 }
 
-std::string shard_line(const Selection& selection) {
-    return fmt::format("shard {}/{}: {} of {} specialisations, {:.1f}% of the estimated compile time",
-                       selection.shard->index, selection.shard->count, selection.wanted.size(),
-                       selection.selected, selection.share * 100);
+void print_remarks(const Selection& selection, const CommonOptions& common) {
+    for (const auto& remark : selection.remarks) {
+        print_diagnostic(remark);
+    }
+    if (selection.shard && !common.json) {
+        print("shard {}/{}: {} of {} specialisations, {:.1f}% of the estimated compile time\n",
+              selection.shard->index, selection.shard->count, selection.wanted.size(), selection.selected,
+              selection.share * 100);
+    }
 }
 
 std::string asked_target(const std::string& target, const service::Settings& settings) {

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "runtime/service/service.hpp"
+#include "tools/kiln/command.hpp"
 #include "tools/kiln/output.hpp"
 #include "tools/kiln/words.hpp"
 
@@ -43,8 +44,9 @@ struct Selection {
 
 // {"index", "count", "selected", "share"}; null without a shard.
 [[nodiscard]] Json describe_shard(const Selection& selection);
-// "shard 1/4: 203 of 810 specialisations, 25.1% of the estimated compile time"; requires a shard.
-[[nodiscard]] std::string shard_line(const Selection& selection);
+// The remarks on stderr; then, but for --json, the shard: "shard 1/4: 203 of 810 specialisations, 25.1% of
+// the estimated compile time".
+void print_remarks(const Selection& selection, const CommonOptions& common);
 
 // What --target says; where it says nothing KILN_TARGET asks, if somebody set it; else empty.
 [[nodiscard]] std::string asked_target(const std::string& target, const service::Settings& settings);
